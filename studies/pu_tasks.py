@@ -19,7 +19,8 @@ from resvm_cli.model.scaling import FeatureStats
 from resvm_cli.model.simulation import Sizes, split, synthetic
 from resvm_cli.rows import Rows
 from resvm_cli.tables.cells import Morgan, texts_of
-from resvm_cli.tables.features import BITS, RADIUS, ColumnRoles, TableFeatures
+from resvm_cli.tables.encoding import ColumnRoles
+from resvm_cli.tables.features import BITS, RADIUS, TableFeatures
 
 MAX_ROWS = 20_000  # rows of a file, sampled once; draws take a sixth of them
 

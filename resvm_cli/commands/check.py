@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from resvm_cli.errors import DataError, FileError
+from resvm_cli.errors import DataError, FileError, ParameterError
+from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import Json, Quiet, command_run
+from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import ZeroBased
 from resvm_cli.options.values import offered, parse_kernel
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
 from resvm_cli.running.run import Run
+from resvm_cli.tables.encoding import TableReading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,10 +36,14 @@ MAX_KEPT = 1 << 22  # kernel values stored to check that the matrix is symmetric
 MAX_NAMED = 20  # maximum number of features and labels to list
 
 
+@fold_options
 def check(
+    *,
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="svmlight files (- is stdin).")
+        list[str],
+        typer.Argument(metavar="FILE...", help="svmlight files or tables (- is stdin)."),
     ],
+    table: TableOptions,
     most: Annotated[
         int, typer.Option("--max", metavar="N", min=1, help="Bad lines to show per file.")
     ] = 20,
@@ -67,7 +74,12 @@ def check(
         for path in files:
             try:
                 checked = check_file(
-                    path, run, zero_based=zero_based, precomputed=precomputed, most=most
+                    path,
+                    run,
+                    zero_based=zero_based,
+                    precomputed=precomputed,
+                    most=most,
+                    table=table.reading(),
                 )
             except FileError as error:
                 unread.append(error)  # still check the other files
@@ -124,36 +136,42 @@ def check_file(
     zero_based: bool = False,
     precomputed: bool = False,
     most: int = 20,
+    table: TableReading = TableReading(),  # noqa: B008 - frozen
 ) -> FileCheck:
     """Read a complete file, skipping lines that cannot be parsed.
 
-    For a precomputed kernel, the serial numbers are not part of the statistics.
+    Reading a table ends at its first bad cell. For a precomputed kernel, the serial numbers are not
+    part of the statistics.
     """
-    from resvm_cli.files.file_kinds import ForeignFormat
-    from resvm_cli.files.streams import name_of, read_pieces
-    from resvm_cli.files.svmlight import parse_pieces
+    from resvm_cli.files.sources import Source
+    from resvm_cli.files.streams import name_of
     from resvm_cli.svm import kernels
+    from resvm_cli.tables.inputs import RowInput
 
     name = name_of(path)
     seen = _Seen(name, most)
     matrix = _KernelMatrix(name) if precomputed else None
+    source = Source(path, once=not table.needs_two_passes)
     try:
-        for block in parse_pieces(
-            read_pieces(path),
-            name,
-            zero_based=zero_based or precomputed,
-            workers=1,
-            on_bad_line=seen.add_bad_line,
-        ):
+        opened = RowInput(source, table, zero_based=zero_based or precomputed)
+        opened.encode(selective=True)
+        for block in opened.blocks(workers=1, on_bad_line=seen.add_bad_line):
             rows = block.rows
             if matrix is not None:
                 matrix.add(block)
                 rows = rows.entries(rows.indices != kernels.SERIAL)
             seen.add(rows, block.labels)
             run.progress(f"checking {name}", seen.n_rows, None)
-    except ForeignFormat as error:  # still check the other files
+        if opened.features is not None:
+            from resvm_cli.tables.notes import notes_on_training
+
+            for text in notes_on_training([opened.features], known=False):
+                run.notice(text)
+    except (DataError, ParameterError) as error:  # still check the other files
         told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
         seen.bad = ["; ".join(told)]
+    finally:
+        source.close()
     if matrix is not None:
         wrong = matrix.wrong(seen.max_index)
         seen.n_bad += len(wrong)

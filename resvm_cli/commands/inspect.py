@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 # Manifest keys repeated at the top level of the JSON output.
 DESCRIBING = (
     *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
-    *("n_features", "zero_based", "scaling", "scalings", "unconverged"),
+    *("n_features", "zero_based", "scaling", "scalings", "encoding", "unconverged"),
 )
+SHOWN = 20  # columns of a table
 
 
 def inspect(
@@ -46,6 +47,7 @@ def inspect(
             "--map",
             metavar="FILE",
             help="With --weights: feature names, written by resvm convert --map.",
+            show_default="the model's own, if it was trained on a table",
         ),
     ] = None,
     json: Json = False,
@@ -99,7 +101,7 @@ def read_inspection(
 ) -> Inspection:
     """Read and verify a model; raise ModelError at the first error."""
     from resvm_cli.files.atomic import read_consistently
-    from resvm_cli.tables.features import read_feature_map
+    from resvm_cli.tables.encoding import read_feature_map
 
     names = None if feature_map is None else read_feature_map(feature_map).names
     return read_consistently(path, lambda: _inspect(path, names, weights=weights))
@@ -109,6 +111,8 @@ def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection
     from resvm_cli.model_files import directory
 
     stored = directory.load_model(path)
+    if names is None and stored.encoding is not None:
+        names = stored.encoding.names
     if stored.manifest.get("out_of_bag") is not None:
         directory.load_out_of_bag(path, stored.manifest, of_positives=False)
     return Inspection(
@@ -233,6 +237,7 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
     else:
         counted = ", counted from 0" if manifest["zero_based"] else ""
         yield "features", features + counted
+    yield from _columns(manifest.get("encoding"))
     for which, data in manifest["data"].items():
         size = f"{data['count']:,} groups" if which == "groups" else f"{data['rows']:,} rows"
         yield which, f"{size}, sha256 {data['sha256'][:16]}..."
@@ -242,6 +247,20 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
 
 def _member_bytes(manifest: dict[str, Any]) -> int:
     return sum(int(entry["bytes"]) for entry in manifest["members"])
+
+
+def _columns(encoding: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Yield how the columns of a table become features."""
+    if encoding is None:
+        return
+    columns = encoding["columns"]
+    numbers = [column["name"] for column in columns if column["kind"] == "number"]
+    texts = [f"{one['name']} ({len(one['values']):,})" for one in columns if one["kind"] == "text"]
+    for name, names in (("numbers", numbers), ("categories", texts)):
+        if names:
+            more = f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+            yield name, f"{len(names):,} columns: {', '.join(names[:SHOWN])}{more}"
+    yield "missing", encoding["missing"]
 
 
 def _pairs(mapping: dict[str, Any]) -> str:

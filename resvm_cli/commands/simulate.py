@@ -6,24 +6,30 @@ numpy is imported inside functions, so that --help stays fast.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from resvm_cli.errors import CommandLineError, ParameterError
+from resvm_cli.errors import CommandLineError, ParameterError, Text
+from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import Json, Quiet, output_option, running_option
+from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import ZeroBased, data_option
-from resvm_cli.options.values import offered, parse_choice
+from resvm_cli.options.values import offered, parse_choice, single_number
 from resvm_cli.report.terminal import note, print_result, say
 from resvm_cli.running.run import done_when
+from resvm_cli.tables.encoding import TableReading
 
 if TYPE_CHECKING:
     import numpy as np
 
     from resvm_cli.files.svmlight import Block
     from resvm_cli.model.simulation import Sizes
+    from resvm_cli.tables.encoding import FeatureMap
 
 LabelingRule: TypeAlias = Literal["random", "biased"]
 RULES: tuple[LabelingRule, ...] = ("random", "biased")
@@ -38,12 +44,16 @@ LIMITS = {
 set_option = partial(typer.Option, rich_help_panel="Sets")
 
 
+@fold_options
 def simulate(
+    *,
     data: Annotated[
-        str | None, data_option(metavar="FILE", help="Labeled rows to draw from.")
+        str | None,
+        data_option(metavar="FILE", help="Labeled rows to draw from (svmlight or a table)."),
     ] = None,
+    table: TableOptions,
     positive_label: Annotated[
-        float | None,
+        list[str] | None,
         data_option(
             metavar="LABEL",
             help="With --data: rows with this label are truly positive, all others negative.",
@@ -143,17 +153,20 @@ def simulate(
 
     if not json:
         done_when(output)
+    reading = table.reading(positive_label)
     result = write_simulation(
         SimulateRequest(
             target=output,
             sizes=Sizes(n_pos, n_unl, contamination_pos, contamination_unl, test_pos, test_neg),
             data=data,
-            positive_label=positive_label,
+            positive_label=single_number(reading.roles.positive_labels),
+            table=reading,
             zero_based=zero_based,
             labeling=parse_choice("--labelling", labelling, RULES),
             decimals=decimals,
             seed=seed,
-        )
+        ),
+        (lambda text: None) if quiet else note,
     )
     if not quiet:
         show_simulation(result)
@@ -169,6 +182,7 @@ class SimulateRequest:
     sizes: Sizes
     data: str | None = None  # None: the synthetic problem
     positive_label: float | None = None
+    table: TableReading = field(default_factory=TableReading)
     zero_based: bool = False
     labeling: LabelingRule = "random"
     decimals: int | None = None
@@ -176,9 +190,10 @@ class SimulateRequest:
 
     def check(self) -> None:
         """Reject invalid parameters before any file is read."""
-        if self.data is not None and self.positive_label is None:
+        has_label = self.positive_label is not None or bool(self.table.roles.positive_labels)
+        if self.data is not None and not has_label:
             raise ParameterError("{data} requires {positive_label}: which label is positive?")
-        if self.data is None and self.positive_label is not None:
+        if self.data is None and has_label:
             raise ParameterError("{positive_label} requires {data}")
         values = {**vars(self.sizes), **vars(self)}
         for name, (low, high) in LIMITS.items():
@@ -214,8 +229,13 @@ class SimulateResult:
     seed: int
 
 
-def write_simulation(request: SimulateRequest) -> SimulateResult:
-    """Draw P, U and test rows and write them, with truth.csv, into a new directory."""
+def write_simulation(
+    request: SimulateRequest, notice: Callable[[Text], None] = lambda text: None
+) -> SimulateResult:
+    """Draw P, U and test rows and write them, with truth.csv, into a new directory.
+
+    Rows of a table come with features.json, the map of its columns.
+    """
     import numpy as np
 
     from resvm_cli import randomness
@@ -225,7 +245,11 @@ def write_simulation(request: SimulateRequest) -> SimulateResult:
 
     request.check()
     rng = randomness.generator(request.seed, randomness.SIMULATED_SETS)
-    block, truth = _read(request) if request.data else _synthesize(request, rng)
+    names: FeatureMap | None = None
+    if request.data:
+        block, truth, names = _read(request, notice)
+    else:
+        block, truth = _synthesize(request, rng)
     chances = biased_chances(block.rows, rng) if request.labeling == "biased" else None
     chosen = split(truth, request.sizes, rng, chances)
     label = np.where(truth, 1.0, -1.0)
@@ -241,6 +265,7 @@ def write_simulation(request: SimulateRequest) -> SimulateResult:
             "unl.svm": text(u, np.zeros(len(u))),
             "test.svm": text(test, label[test]),
             "truth.csv": _truth(block, truth, p, u),
+            **({} if names is None else {"features.json": names.format()}),
         },
     )
     return SimulateResult(
@@ -255,18 +280,33 @@ def write_simulation(request: SimulateRequest) -> SimulateResult:
     )
 
 
-def _read(request: SimulateRequest) -> tuple[Block, np.ndarray]:
-    """Read the file; return its rows, and which of them are truly positive."""
-    from resvm_cli.files.streams import name_of
-    from resvm_cli.files.svmlight import read_file
+def _read(
+    request: SimulateRequest, notice: Callable[[Text], None]
+) -> tuple[Block, np.ndarray, FeatureMap | None]:
+    """Read the file; return its rows, which are truly positive, and the features of a table."""
+    from resvm_cli.files.sources import Source
+    from resvm_cli.files.svmlight import Block
     from resvm_cli.model.simulation import truth_of
+    from resvm_cli.tables.inputs import RowInput
 
     assert request.data is not None
-    assert request.positive_label is not None
-    block = read_file(request.data, zero_based=request.zero_based, with_comments=True)
-    name = name_of(request.data)
-    block.require_labels(name)
-    return block, truth_of(block.labels, request.positive_label, name)
+    request.table.check()
+    with closing(Source(request.data, once=not request.table.needs_two_passes)) as source:
+        rows = RowInput(source, request.table, zero_based=request.zero_based)
+        rows.encode(selective=True)
+        label = rows.numeric_label(request.positive_label)
+        block = Block.concatenate(list(rows.blocks(marked=not rows.is_text)))
+    block.require_labels(rows.name)
+    if rows.features is not None and not (block.labels == label).any():
+        raise rows.no_positive_row()
+    truth = truth_of(block.labels, label, rows.name)
+    if rows.features is None:
+        return block, truth, None
+    from resvm_cli.tables.notes import notes_on_training
+
+    for text in notes_on_training([rows.features], known=False):
+        notice(text)
+    return block, truth, rows.features.map
 
 
 def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Block, np.ndarray]:

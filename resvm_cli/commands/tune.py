@@ -20,6 +20,7 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
+from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import DataOptions, Groups, given_values
 from resvm_cli.options.values import parse_task
 from resvm_cli.parameters import (
@@ -36,10 +37,11 @@ from resvm_cli.report.terminal import in_options, print_json, say
 from resvm_cli.running.run import Share, as_ranges, done_when
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from resvm_cli.errors import Text
     from resvm_cli.report.charts import Kind
+    from resvm_cli.tables.encoding import TableReading
     from resvm_cli.tuning.space import Axis
     from resvm_cli.tuning.trials import TaskResult
     from resvm_cli.tuning.tune import SearchResult, TuneRequest, Winner
@@ -92,6 +94,7 @@ def tune(
         output_option("-o", "--output", metavar="DIR", help="Directory for trials and best.json."),
     ] = "resvm-tuning",
     data: DataOptions,
+    table: TableOptions,
     groups: Groups = None,
     tuning: TuningOptions,
     resume: Annotated[
@@ -132,7 +135,7 @@ def tune(
     if tuning.no_extend:
         given["max_extensions"] = 0
     request = job.TuneRequest(
-        source=data.training_input(data.chosen_scale(), groups=groups),
+        source=data.training_input(data.chosen_scale(), table, groups=groups),
         target=output,
         folds_file=tuning.folds_file,
         resume=resume,
@@ -217,10 +220,30 @@ def print_task(
     )
 
 
+def _table_options(reading: TableReading) -> Iterator[tuple[str, str | bool | None]]:
+    roles = reading.roles
+    for option, value in (
+        ("--id-column", roles.row_id),
+        ("--label-column", roles.label),
+        ("--columns", ",".join(roles.only)),
+        ("--drop", ",".join(roles.dropped)),
+        ("--categorical", ",".join(roles.categories)),
+        ("--missing", roles.missing),
+        ("--separator", reading.separator),
+        ("--array", reading.array),
+    ):
+        yield option, value or None
+    if reading.header is not None:
+        yield "--header" if reading.header else "--no-header", True
+    yield "--decimal-comma", reading.decimal_comma or None
+
+
 def train_command(request: TuneRequest) -> str:
     """Return the command that trains the winner on the same data."""
     source = request.source
-    label = source.positive_label
+    labels: tuple[str, ...] = source.table.roles.positive_labels
+    if source.positive_label is not None and not labels:
+        labels = (f"{source.positive_label:g}",)
     words = ["resvm", "train"]
     for flag, value in (
         ("-P", source.positives),
@@ -228,7 +251,8 @@ def train_command(request: TuneRequest) -> str:
         ("--data", source.data),
         ("--positive-ids", source.positive_ids),
         ("--ids-file", source.ids_file),
-        ("--positive-label", None if label is None else f"{label:g}"),
+        *(("--positive-label", label) for label in labels),
+        *_table_options(source.table),
         ("--allow-missing", source.allow_missing or None),
         ("--zero-based", source.zero_based or None),
         ("--features", source.features),

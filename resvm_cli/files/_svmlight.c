@@ -540,6 +540,96 @@ static struct outcome scan_columns(text buffer, size_t length, unsigned char sep
     return result;
 }
 
+enum cell_kind { SKIPPED, NUMBER, TEXT };
+
+/* Room for the cells of a table: its numbers, and the offsets of its texts, row by row. A cell of a
+ * number column that is not a decimal is NaN; its place in `values` and its offsets go to `odd`, which
+ * has room for all of them. */
+struct cells {
+    const int64_t *kinds;
+    size_t width, numbers, texts, row_capacity, n_odd;
+    double *values;
+    int64_t *spans, *odd;
+};
+
+/* Move past a cell, which may be quoted but must not contain a quote or newline then. */
+static inline int skip_cell(text *at, unsigned char separator, text *start, text *stop)
+{
+    text p = *at;
+    int quoted = *p == '"';
+    *start = p += quoted;
+    if (quoted)
+        while (*p != '"' && *p != '\n')
+            p++;
+    else
+        while (*p != separator && *p != '\n' && *p != '\r')
+            p++;
+    *stop = p;
+    if (quoted && *p++ != '"')
+        return 0;
+    *at = p;
+    return *p == separator || ends_line(p);
+}
+
+/* The cells of complete lines. MALFORMED: the next line is no row of simple cells. */
+static struct outcome scan_cells(text buffer, size_t length, unsigned char separator,
+                                 struct cells *room, slow_decimal slow, void *context)
+{
+    struct outcome result = {.previous_index = -1};
+    text p = buffer, end = buffer + length;
+    while (p < end && result.status == OK) {
+        double *values = room->values + result.rows * room->numbers;
+        int64_t *spans = room->spans + 2 * result.rows * room->texts;
+        size_t n_odd = room->n_odd;
+        if (result.rows == room->row_capacity)
+            result.status = ROWS_FULL;
+        else if (ends_line(p))
+            result.status = MALFORMED;
+        for (size_t column = 0; result.status == OK && column < room->width; column++) {
+            text token = p, start, stop;
+            enum status read = OK;
+            double number = 0;
+            if (room->kinds[column] == NUMBER && *p != '"') {
+                read = *p == separator ? MALFORMED : read_decimal(&p, end, &number, slow, context);
+                if (read == OK && *p != separator && !ends_line(p))
+                    read = MALFORMED;
+            } else
+                read = MALFORMED;
+            if (read != OK) {
+                p = token;
+                if (!skip_cell(&p, separator, &start, &stop))
+                    result.status = MALFORMED;
+                else if (room->kinds[column] == NUMBER) {
+                    number = (double)NAN;
+                    int64_t *odd = room->odd + 3 * n_odd++;
+                    odd[0] = values - room->values;
+                    odd[1] = start - buffer;
+                    odd[2] = stop - buffer;
+                } else if (room->kinds[column] == TEXT) {
+                    *spans++ = start - buffer;
+                    *spans++ = stop - buffer;
+                }
+            }
+            if (read == OUT_OF_MEMORY)
+                result.status = OUT_OF_MEMORY;
+            if (result.status == OK && room->kinds[column] == NUMBER)
+                *values++ = number;
+            if (result.status == OK && column + 1 < room->width && *p++ != separator)
+                result.status = MALFORMED;
+        }
+        if (result.status == OK && !ends_line(p))
+            result.status = MALFORMED;
+        if (result.status != OK)
+            break;
+        p += 1 + (*p == '\r');
+        room->n_odd = n_odd;
+        result.rows++;
+        result.lines++;
+        result.consumed = (size_t)(p - buffer);
+    }
+    return result;
+}
+
 /* Support vectors that members share: each distinct line once, in order of appearance, as a row of
  * svmlight text with the label 0. Line i ends at ends[i] of `lines`, where the next begins. A slot of
  * the hash table holds the number of a line plus one, or 0; at most half of the slots are taken. */
@@ -788,6 +878,40 @@ FUNCTION(columns, IN(BYTES, "text"), IN(WHOLE, "separator"), IN(WHOLE, "first"),
     return memory_of(&found);
 }
 
+static int fits(size_t count, size_t per_row, size_t rows)
+{
+    return per_row ? count / per_row == rows && count % per_row == 0 : count == 0;
+}
+
+FUNCTION(cells, IN(BYTES, "text"), IN(WHOLE, "separator"), IN(INT64, "kinds"), IN(WHOLE, "rows"),
+         OUT(FLOAT64, "values"), OUT(INT64, "spans"), OUT(INT64, "odd"))
+{
+    const struct argument *a = call->given;
+    int64_t separator = a[1].whole;
+    if (separator < 1 || separator > 127 || separator == '\n' || separator == '\r' || separator == '"')
+        return "separator must be an ASCII character other than a newline or quote";
+    if (a[3].whole < 0)
+        return "rows must not be negative";
+    struct cells room = {.kinds = a[2].data, .width = a[2].count, .row_capacity = (size_t)a[3].whole,
+                         .values = a[4].data, .spans = a[5].data, .odd = a[6].data};
+    for (size_t i = 0; i < room.width; i++) {
+        room.numbers += room.kinds[i] == NUMBER;
+        room.texts += room.kinds[i] == TEXT;
+    }
+    if (!fits(a[4].count, room.numbers, room.row_capacity))
+        return "values does not fit rows and kinds";
+    if (!fits(a[5].count, 2 * room.texts, room.row_capacity))
+        return "spans does not fit rows and kinds";
+    if (a[6].count != 3 * a[4].count)
+        return "odd does not fit values";
+    if (!ends_in_newline(&a[0]))
+        return no_newline;
+    struct outcome found = scan_cells(a[0].data, a[0].count, (unsigned char)separator, &room,
+                                      python_decimal, call);
+    RESULTS(call, found.status, (int64_t)found.rows, (int64_t)found.consumed, (int64_t)room.n_odd);
+    return memory_of(&found);
+}
+
 FUNCTION(newlines, IN(BYTES, "text"), IN(WHOLE, "step"), OUT(INT64, "counts"))
 {
     const struct argument *a = call->given;
@@ -907,6 +1031,10 @@ static PyMethodDef methods[] = {
     METHOD(columns,
            "Read one or two number columns of complete lines. Returns (status, rows, consumed, lines,\n"
            "line_start, token_start, token_end)."),
+    METHOD(cells,
+           "Read the cells of complete lines of a table: numbers (kind 1) into values, the offsets of\n"
+           "texts (kind 2) into spans, and cells that are no numbers into odd: the place of each in\n"
+           "values, and its offsets. Returns (status, rows, consumed, odd cells)."),
     METHOD(newlines, "Count the newlines in every `step` bytes of a text."),
     {"shared", call_shared, METH_O, "Lines that members share, for vectors to fill; any number is a key."},
     METHOD(vectors,

@@ -1,9 +1,9 @@
-"""Read matrices from NumPy, Matrix Market, Parquet and HDF5 files.
+"""Read matrices from NumPy, Matrix Market and Parquet files.
 
 Loading a file never executes code: arrays of Python objects are rejected. A file is memory-mapped
 or read some rows at a time, and only the columns in use, so that a small file that claims to be
-large cannot fill the memory. NumPy, Parquet and HDF5 files are read by their own packages. Matrix
-Market text is parsed here, because scipy's compiled reader crashes on truncated files.
+large cannot fill the memory. NumPy and Parquet files are read by their own packages. Matrix Market
+text is parsed here, because scipy's compiled reader crashes on truncated files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from tokenize import TokenError
@@ -73,7 +73,7 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 
 
 @contextmanager
-def _reading(name: str, kind: str) -> Iterator[None]:
+def reading(name: str, kind: str) -> Iterator[None]:
     """Report what the packages raise for a damaged file."""
     try:
         yield
@@ -86,10 +86,16 @@ def _reading(name: str, kind: str) -> Iterator[None]:
         ) from None
 
 
-def _located(table: Table, start: int) -> Callable[[int, int], str]:
-    """Return a function that locates the cells of a block whose first row is ``start``."""
-    return lambda row, column: (
-        f"{table.name}: row {start + row + 1}, column {table.columns[column]}"
+def table_block(
+    table: Table, columns: list[Column], n_rows: int, start: int, matrix: Rows | None = None
+) -> TableBlock:
+    """Return the block of a table whose first row is ``start``."""
+    return TableBlock(
+        columns,
+        n_rows,
+        lambda row, column: f"{table.name}: row {start + row + 1}, column {table.columns[column]}",
+        np.arange(start + 1, start + n_rows + 1),
+        matrix=matrix,
     )
 
 
@@ -104,7 +110,7 @@ def _batch_rows(n_columns: int, n_rows: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _StoredArray:
+class StoredArray:
     """An array in a file; ``slices(n)`` reads n rows at a time, from the first to the last."""
 
     shape: tuple[int, ...]
@@ -112,18 +118,23 @@ class _StoredArray:
     slices: Callable[[int], Iterator[AnyArray]]
     n_stored: int  # bytes in the file
     n_chunk: int = 0  # bytes that are decompressed together
+    array: Any = None  # to be sliced, unless the array is in an archive
 
     @classmethod
-    def from_array(cls, array: Any, n_stored: int, n_chunk: int = 0) -> _StoredArray:
+    def from_array(cls, array: Any, n_stored: int, n_chunk: int = 0) -> StoredArray:
         """Wrap an array of NumPy or h5py."""
 
         def slices(size: int) -> Iterator[AnyArray]:
             return (array[start : start + size] for start in range(0, array.shape[0], size))
 
-        return cls(array.shape, array.dtype, slices, n_stored, n_chunk)
+        return cls(array.shape, array.dtype, slices, n_stored, n_chunk, array)
+
+    def part(self, start: int, stop: int) -> AnyArray:
+        """Return some rows of an array of NumPy or h5py."""
+        return np.asarray(self.array[start:stop])
 
     @classmethod
-    def from_archive(cls, archive: Any, key: str) -> _StoredArray:
+    def from_archive(cls, archive: Any, key: str) -> StoredArray:
         """Wrap an array in an .npz file, of which only the header is read."""
         member = f"{key}.npy"
 
@@ -165,7 +176,7 @@ class _StoredArray:
 class ArrayTable(Table):
     """A matrix with numbered columns, plus named arrays with one value per row."""
 
-    def __init__(self, name: str, matrix: _StoredArray, beside: dict[str, _StoredArray]) -> None:
+    def __init__(self, name: str, matrix: StoredArray, beside: dict[str, StoredArray]) -> None:
         if len(matrix.shape) != 2 or matrix.dtype.kind not in "buif":
             raise DataError(
                 f"{name}: an array with {len(matrix.shape)} dimensions and type {matrix.dtype}",
@@ -177,24 +188,27 @@ class ArrayTable(Table):
         self.name = name
         self._matrix = matrix
         self._beside = beside
-        numbers = [str(number + 1) for number in range(matrix.shape[1])]
+        self.n_numbered = matrix.shape[1]
+        numbers = [str(number + 1) for number in range(self.n_numbered)]
         self.columns = unique_column_names([*numbers, *beside], lambda number: name)
 
-    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
         n_rows, width = self._matrix.shape
         size = _batch_rows(width, rows_at_once(len(self.columns)))
         parts: list[Iterator[Any]] = [self._matrix.slices(size)]
         for number, (key, array) in enumerate(self._beside.items(), width):
             if used is None or number in used:
                 array.check(self.name, key)
-                parts.append(map(partial(_column, self.name, key), array.slices(size)))
+                parts.append(map(partial(column_of, self.name, key), array.slices(size)))
             else:
                 parts.append(repeat(()))
-        with _reading(self.name, "an array"):  # the file is read lazily
+        with reading(self.name, "an array"):  # the file is read lazily
             for start in range(0, n_rows, size):
                 matrix, *beside = map(next, parts)
                 columns: list[Column] = [*_numbers(matrix).T, *beside]
-                yield TableBlock(columns, len(matrix), _located(self, start))
+                yield table_block(self, columns, len(matrix), start)
 
 
 class ParquetTable(Table):
@@ -202,15 +216,17 @@ class ParquetTable(Table):
 
     def __init__(self, name: str, path: str) -> None:
         self.name = name
-        parquet = _package("pyarrow.parquet", "pyarrow", self.name, "a Parquet file")
-        with _reading(self.name, "Parquet"):  # includes pyarrow's own exceptions
+        parquet = package("pyarrow.parquet", "pyarrow", self.name, "a Parquet file")
+        with reading(self.name, "Parquet"):  # includes pyarrow's own exceptions
             self._schema = parquet.read_schema(path)
             texts = [field.name for field in self._schema if str(field.type) in TEXT_TYPES]
             # as a dictionary, a text that is repeated is in memory once
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
 
-    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
         from pyarrow import types
 
         names = {}
@@ -223,14 +239,14 @@ class ParquetTable(Table):
                 if types.is_fixed_size_binary(field.type):
                     _require_short(self.name, field.name, field.type.byte_width)
         start = 0
-        with _reading(self.name, "Parquet"):
+        with reading(self.name, "Parquet"):
             self._require_stored(set(names.values()))
             size = _batch_rows(len(names), BATCH_ROWS)
             for batch in self._file.iter_batches(size, columns=list(names.values())):
                 columns: list[Column] = [()] * len(self.columns)
                 for number, name in names.items():
                     columns[number] = self._cells(name, batch.column(name))
-                yield TableBlock(columns, batch.num_rows, _located(self, start))
+                yield table_block(self, columns, batch.num_rows, start)
                 start += batch.num_rows
 
     def _require_stored(self, names: set[str]) -> None:
@@ -294,27 +310,25 @@ class SparseFile:
 
 
 def open_arrays(name: str, path: str, kind: Kind, array: str | None) -> Table | SparseFile:
-    """Open the matrix in a file; ``array`` names it if the file has several."""
+    """Open the matrix in a file other than HDF5; ``array`` names it if there are several."""
     if kind == "parquet":
         return ParquetTable(name, path)
-    if kind == "hdf5":
-        return _hdf5(name, path, array)
     if kind == "matrix market":
-        with _reading(name, "Matrix Market"), open(path, "rb") as file:
+        with reading(name, "Matrix Market"), open(path, "rb") as file:
             content = parse_matrix_market(file.read())
         return _dense(name, content) if isinstance(content, np.ndarray) else _sparse(name, content)
-    with _reading(name, "a NumPy file"):
+    with reading(name, "a NumPy file"):
         content = np.load(path, mmap_mode="r" if kind == "npy" else None, allow_pickle=False)
         if kind == "npy":
             return _dense(name, content)
         members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
-        arrays = {key: _StoredArray.from_archive(content, key) for key in members}
+        arrays = {key: StoredArray.from_archive(content, key) for key in members}
     if {"format", "shape", "data"} <= set(arrays) and not arrays["format"].shape:
         return _sparse_npz(name, content, arrays)
-    return _from_arrays(name, arrays, array)
+    return from_arrays(name, arrays, array)
 
 
-def _sparse_npz(name: str, content: Any, arrays: dict[str, _StoredArray]) -> SparseFile:
+def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> SparseFile:
     """Read what scipy.sparse.save_npz writes, with arrays that scipy would trust checked first."""
     import scipy.sparse
 
@@ -322,7 +336,7 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, _StoredArray]) -> Spa
         arrays[key].check(name, key)
         return content[key]
 
-    with _reading(name, "a scipy sparse matrix"):
+    with reading(name, "a scipy sparse matrix"):
         form = str(load("format").astype(str))
         if form not in SPARSE_INDICES:
             raise ValueError(f"unknown format '{form}'")
@@ -330,7 +344,7 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, _StoredArray]) -> Spa
         data = load("data")
         if data.dtype.kind in "iuf":  # the sum of duplicates may be too large for small integers
             data = data.astype(np.float64, copy=False)
-        _require_rows(n_rows, data.nbytes)
+        require_rows(n_rows, data.nbytes)
         indices = [*(load("coords") if "coords" in arrays else map(load, SPARSE_INDICES[form]))]
         if any(one.dtype.kind not in "iu" or one.ndim != 1 for one in indices):
             raise ValueError("expected lists of integers as indices")
@@ -356,33 +370,13 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, _StoredArray]) -> Spa
         return _sparse(name, matrix, labels, ids)
 
 
-def _require_rows(n_rows: int, n_bytes: int) -> None:
+def require_rows(n_rows: int, n_bytes: int) -> None:
     """Raise ValueError for rows that would need far more memory than their entries."""
     if n_rows > MAX_EMPTY_ROWS + 64 * n_bytes:
         raise ValueError(f"{n_rows:,} rows, but only {n_bytes:,} bytes of entries")
 
 
-def _hdf5(name: str, path: str, array: str | None) -> Table | SparseFile:
-    h5py = _package("h5py", "h5py", name, "an HDF5 file")
-    found: dict[str, _StoredArray] = {}
-
-    def take(key: str, item: Any) -> None:
-        if not isinstance(item, h5py.Dataset) or item.shape is None:
-            return
-        if item.external is not None or item.is_virtual:
-            raise DataError(
-                f"{name}: '{key}' is stored in other files, which are not opened",
-                "copy it into one file first, or convert those files",
-            )
-        n_chunk = math.prod(item.chunks or (0,)) * item.dtype.itemsize
-        found[key] = _StoredArray.from_array(item, item.id.get_storage_size(), n_chunk)
-
-    with _reading(name, "HDF5"):
-        h5py.File(path, "r").visititems(take)
-        return _from_arrays(name, found, array)
-
-
-def _from_arrays(name: str, arrays: dict[str, _StoredArray], wanted: str | None) -> Table:
+def from_arrays(name: str, arrays: dict[str, StoredArray], wanted: str | None) -> Table:
     """Combine the feature matrix with the arrays that have one value per row."""
     matrices = {key for key, one in arrays.items() if len(one.shape) == 2}
     if wanted is None:
@@ -405,7 +399,7 @@ def _from_arrays(name: str, arrays: dict[str, _StoredArray], wanted: str | None)
 
 
 def _dense(name: str, array: AnyArray) -> Table:
-    return ArrayTable(name, _StoredArray.from_array(array, array.nbytes), {})
+    return ArrayTable(name, StoredArray.from_array(array, array.nbytes), {})
 
 
 def _numbers(array: AnyArray) -> AnyArray:
@@ -414,7 +408,7 @@ def _numbers(array: AnyArray) -> AnyArray:
         return array if array.dtype.kind in "iu" else array.astype(np.float64)
 
 
-def _column(name: str, key: str, array: AnyArray) -> Column:
+def column_of(name: str, key: str, array: AnyArray) -> Column:
     if array.dtype.kind in "buif":
         return _numbers(array)
     if array.dtype.kind in "Mm":
@@ -432,16 +426,23 @@ def _sparse(
         raise DataError(f"{name}: values of type {matrix.dtype}; expected real numbers")
     if matrix.shape[1] > MAX_FEATURES:
         raise DataError(f"{name}: {matrix.shape[1]:,} columns (at most {MAX_FEATURES:,})")
+    rows = finite_rows(name, matrix)
+    block = replace(Block.from_rows(rows, labels, ids), lines=np.arange(1, len(rows) + 1))
+    return SparseFile(block, matrix.shape[1])
+
+
+def finite_rows(name: str, matrix: Any, start: int = 0) -> Rows:
+    """Return the rows of a sparse matrix, whose first row is ``start`` of the file."""
     rows = Rows.from_matrix(matrix)
     bad = np.flatnonzero(~np.isfinite(rows.values))
     if len(bad):
-        row = int(np.searchsorted(rows.indptr, bad[0], "right"))
+        row = start + int(np.searchsorted(rows.indptr, bad[0], "right"))
         raise DataError(
             f"{name}: row {row}, column {rows.indices[bad[0]]}: {rows.values[bad[0]]:g};"
             " expected a finite number",
             "leave unknown values out (they count as 0) or impute them first",
         )
-    return SparseFile(Block.from_rows(rows, labels, ids), matrix.shape[1])
+    return rows
 
 
 def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, ids: bool) -> None:
@@ -489,7 +490,7 @@ def array_path(source: Source, pieces: Iterable[bytes]) -> Iterator[str]:
         yield copy.name
 
 
-def _package(module: str, package: str, name: str, what: str) -> ModuleType:
+def package(module: str, package: str, name: str, what: str) -> ModuleType:
     from importlib import import_module
 
     try:
@@ -523,7 +524,7 @@ def parse_matrix_market(text: bytes) -> Any:
     rest = rest[sizes.end() :]
     if n_rows > MAX_SIZE or n_columns > MAX_SIZE:
         raise ValueError(f"{n_rows:,} rows by {n_columns:,} columns is too large")
-    _require_rows(n_rows, len(text))
+    require_rows(n_rows, len(text))
     if not _PLAIN.fullmatch(rest):
         raise ValueError("expected plain numbers after the size line")
     numbers = np.array(rest.split(), np.float64)

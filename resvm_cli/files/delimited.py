@@ -23,7 +23,7 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.file_kinds import separator_of
 from resvm_cli.files.streams import MAX_LINE, whole_lines, without_mark
-from resvm_cli.rows import FloatArray
+from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 
 CELLS_AT_ONCE = 1 << 14  # small enough for the CPU cache
@@ -37,6 +37,8 @@ ROW_COMMENT = re.compile(rb"^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)", re.MULTILINE)
 READING_THREADS = 2
 MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
+SKIPPED, NUMBER, TEXT = range(3)  # how a column is read in C
+MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 
 Column: TypeAlias = "Sequence[str] | npt.NDArray[Any]"  # doubles (nan: missing) or integers
 SmallArray: TypeAlias = npt.NDArray[np.float32]
@@ -81,7 +83,9 @@ class TableBlock:
     columns: list[Column]
     n_rows: int
     where: Callable[[int, int], str]  # file:line:column of a cell; row and column start at 0
+    lines: IntArray  # the line that each row starts on; rows are numbered where there are no lines
     decimal_comma: bool = False
+    matrix: Rows | None = None  # the first columns, if they are sparse; column i is feature i + 1
 
 
 class Table(ABC):
@@ -90,13 +94,24 @@ class Table(ABC):
     name: str
     columns: list[str]
     unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
+    n_numbered: int = 0  # the number of leading columns that have numbers instead of names
+    id_column: str | None = None  # the column that holds ids by convention
+    n_default: int | None = None  # only so many leading columns are features unless asked for
+    n_sparse: int = 0  # the number of leading columns that are stored as a sparse matrix
 
     @abstractmethod
-    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
         """Yield all rows from the beginning; a table from a pipe can be read only once.
 
-        Columns other than those ``used`` may be empty.
+        Columns other than those ``used`` may be empty. Texts in the columns ``numbers`` may already
+        be numbers, with nan for missing values.
         """
+
+    def first_block(self, used: Container[object] | None = None) -> TableBlock | None:
+        """Return the first rows; ``blocks`` yields them again."""
+        return next(self.blocks(used), None)
 
 
 def rows_at_once(n_columns: int) -> int:
@@ -164,13 +179,23 @@ class TextTable(Table):
         self._separator = separator
         self._header = header
         self._decimal_comma = decimal_comma
+        self._kinds: IntArray | None = None  # of columns; None: all are texts
         self._started: Iterator[TableBlock] | None = self._read()
         self.columns = []
         self._first = next(self._started, None)
         if not self.columns:
             raise DataError(f"{name}: no rows", "the file is empty or has only blank lines")
 
-    def blocks(self, used: Container[object] | None = None) -> Iterator[TableBlock]:
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
+        self._kinds = np.array(
+            [
+                NUMBER if at in numbers else TEXT if used is None or at in used else SKIPPED
+                for at in range(len(self.columns))
+            ],
+            np.int64,
+        )
         if self._started is not None:
             started, self._started = self._started, None
             if self._first is not None:
@@ -179,18 +204,13 @@ class TextTable(Table):
             return
         yield from self._read()
 
+    def first_block(self, used: Container[object] | None = None) -> TableBlock | None:
+        if self._started is None:  # the rows are being read again
+            return super().first_block(used)
+        return self._first
+
     def _read(self) -> Iterator[TableBlock]:
-        kept: list[str] = []  # the lines of the current rows, to locate their cells
-
-        def lines() -> Iterator[str]:
-            for piece in whole_lines(without_mark(iter(self._pieces()))):
-                if b"\0" in piece:
-                    raise DataError(f"{self.name}: a NUL byte; expected text", "is it binary?")
-                for line in io.StringIO(piece.decode("utf-8", "surrogateescape"), newline="\n"):
-                    kept.append(line)
-                    yield line
-
-        text = lines()
+        text = _Lines(self.name, iter(self._pieces()))
         blank = 0
         for opening in text:
             if opening.strip():
@@ -199,18 +219,18 @@ class TextTable(Table):
         else:
             return
         separator = self._separator or separator_of(opening)
-        del kept[:-1]
+        del text.kept[:-1]
         reader = csv.reader(itertools.chain([opening], text), delimiter=separator, strict=True)
-        record = self._records(reader, 1, blank)
+        record = self._records(reader, 1, text)
         names = record[0]
-        before = blank + reader.line_num
+        before = text.n_lines
         rows: list[list[str]] = []
         if self._has_header(names, blank + 1):
             if len(names) > MAX_COLUMNS:
                 raise DataError(
                     f"{self.name}:{blank + 1}: {len(names):,} columns (at most {MAX_COLUMNS:,})"
                 )
-            located = _CellLocator(self.name, blank, kept[:], separator)
+            located = _CellLocator(self.name, blank, text.kept[:], separator)
             self.columns = unique_column_names(names, lambda column: located(0, column))
             pairs = zip(names, self.columns, strict=True)
             self.unnamed = [column for name, column in pairs if not name.strip()]
@@ -219,22 +239,70 @@ class TextTable(Table):
             rows, before = record, blank
         size = rows_at_once(len(self.columns))
         if not rows:
-            kept.clear()
+            text.kept.clear()
         while True:
-            rows = rows + self._records(reader, size - len(rows), blank)
-            if not rows:
-                return
-            yield self._block(rows, _CellLocator(self.name, before, kept[:], separator))
-            before = blank + reader.line_num
-            kept.clear()
+            block = None if rows else self._simple_block(text, separator, size)
+            if block is None:
+                rows = rows + self._records(reader, size - len(rows), text)
+                if not rows:
+                    return
+                locator = _CellLocator(self.name, before, text.kept[:], separator)
+                block = self._block(rows, locator)
+            yield block
+            before = text.n_lines
+            text.kept.clear()
             rows = []
 
-    def _records(self, reader: Any, count: int, blank: int) -> list[list[str]]:
+    def _simple_block(self, text: _Lines, separator: str, size: int) -> TableBlock | None:
+        """Read the next rows in C; None if they are not simple, or no column holds numbers."""
+        kinds = self._kinds
+        if kinds is None or not (kinds == NUMBER).any():
+            return None
+        if self._decimal_comma or not separator.isascii() or separator in '"\r\n\0':
+            return None
+        widths = int((kinds == NUMBER).sum()), int((kinds == TEXT).sum())
+        values = np.empty((size, widths[0]))
+        spans = np.empty((size, widths[1], 2), np.int64)
+        odd = np.empty((values.size, 3), np.int64)
+        while True:
+            found = tokenizer.cells(text.rest, ord(separator), kinds, size, values, spans, odd)
+            status, n_rows, n_bytes, n_odd = found
+            if status != tokenizer.OK or not text.extend():
+                break
+        if status not in (tokenizer.OK, tokenizer.ROWS_FULL) or not n_rows:
+            return None
+        before, part = text.n_lines, bytes(text.rest[:n_bytes])
+        for place, start, stop in odd[:n_odd].tolist():
+            cell = part[start:stop].decode("utf-8", "surrogateescape")
+            if cell.strip().lower() not in MISSING_WORDS:
+                try:
+                    values.flat[place] = read_number(cell)
+                except ValueError:
+                    return None  # the error says where it is
+        text.skip(n_bytes, n_rows)
+        is_ascii = part.isascii()
+        whole = part.decode("ascii") if is_ascii else ""
+        numbers, texts = iter(values[:n_rows].T), iter(spans[:n_rows].transpose(1, 0, 2).tolist())
+        columns: list[Column] = []
+        for kind in kinds.tolist():
+            if kind == NUMBER:
+                columns.append(next(numbers))
+            elif kind == TEXT and is_ascii:
+                columns.append([whole[start:stop] for start, stop in next(texts)])
+            elif kind == TEXT:
+                cells = (part[start:stop] for start, stop in next(texts))
+                columns.append([cell.decode("utf-8", "surrogateescape") for cell in cells])
+            else:
+                columns.append(())
+        where = _CellLocator(self.name, before, part, separator)
+        return TableBlock(columns, n_rows, where, before + 1 + np.arange(n_rows))
+
+    def _records(self, reader: Any, count: int, text: _Lines) -> list[list[str]]:
         try:
             return list(itertools.islice(reader, count))
         except csv.Error as error:
             raise DataError(
-                f"{self.name}:{blank + reader.line_num}: not valid CSV: {error}",
+                f"{self.name}:{text.n_lines}: not valid CSV: {error}",
                 "is a closing quote missing? inside quoted cells, quotes must be doubled",
             ) from None
 
@@ -267,18 +335,75 @@ class TextTable(Table):
                         "is a separator missing, or does an unquoted text contain one?",
                     )
         columns: list[Column] = list(zip(*rows, strict=True)) if rows else [()] * width
-        return TableBlock(columns, len(rows), where, self._decimal_comma)
+        return TableBlock(columns, len(rows), where, where.lines(len(rows)), self._decimal_comma)
+
+
+class _Lines(Iterator[str]):
+    """The lines of a text, one by one, or skipped by those who read the rest of the piece."""
+
+    def __init__(self, name: str, pieces: Iterator[bytes]) -> None:
+        self._name = name
+        self._pieces = whole_lines(without_mark(pieces))
+        self._data = b""  # complete lines
+        self._at = 0  # what comes before was read
+        self.kept: list[str] = []  # the lines of the current rows, to locate their cells
+        self.n_lines = 0
+
+    def extend(self) -> bool:
+        """Read another piece of text after the rest; False at the end."""
+        piece = next(self._pieces, b"")
+        if b"\0" in piece:
+            raise DataError(f"{self._name}: a NUL byte; expected text", "is it binary?")
+        self._data, self._at = (bytes(self.rest) + piece if self.rest else piece), 0
+        return bool(piece)
+
+    @property
+    def rest(self) -> memoryview:
+        """The lines that were read from the file but not yet from here."""
+        return memoryview(self._data)[self._at :]
+
+    def skip(self, n_bytes: int, n_lines: int) -> None:
+        """Leave out lines that were read otherwise."""
+        self._at += n_bytes
+        self.n_lines += n_lines
+
+    def __next__(self) -> str:
+        if self._at == len(self._data) and not self.extend():
+            raise StopIteration
+        stop = self._data.index(b"\n", self._at) + 1
+        line = self._data[self._at : stop].decode("utf-8", "surrogateescape")
+        self.skip(stop - self._at, 1)
+        self.kept.append(line)
+        return line
 
 
 class _CellLocator:
     """Finds file:line:column of a cell by parsing the lines again, only when needed."""
 
-    def __init__(self, name: str, lines_before: int, lines: list[str], separator: str) -> None:
+    def __init__(
+        self, name: str, lines_before: int, lines: list[str] | bytes, separator: str
+    ) -> None:
         self._name = name
         self._before = lines_before
-        self._lines = lines
+        self._given = lines
         self._separator = separator
         self.numbers: list[int] | None = None  # the records that are not blank
+
+    @property
+    def _lines(self) -> list[str]:
+        if isinstance(self._given, bytes):
+            text = self._given.decode("utf-8", "surrogateescape")
+            self._given = list(io.StringIO(text, newline="\n"))
+        return self._given
+
+    def lines(self, n_rows: int) -> IntArray:
+        """Return the line that each row starts on."""
+        numbers = np.arange(n_rows) if self.numbers is None else np.array(self.numbers, np.int64)
+        if n_rows and len(self._lines) > int(numbers[-1]) + 1:  # a row may have several lines
+            reader = csv.reader(self._lines, delimiter=self._separator, strict=True)
+            ends = [0, *(reader.line_num for _ in reader)]
+            numbers = np.array(ends, np.int64)[numbers]
+        return self._before + 1 + numbers
 
     def __call__(self, row: int, column: int) -> str:
         record = row if self.numbers is None else self.numbers[row]

@@ -62,20 +62,28 @@ class PredictionBlock:
     ids: list[str] | None
     probability: FloatArray | None = None  # nan if unknown
 
+    @property
+    def columns(self) -> dict[str, IntArray | FloatArray]:
+        """The columns that were requested, except ids."""
+        found: dict[str, IntArray | FloatArray] = {
+            "label": self.labels,
+            "decision_value": self.decision_values,
+        }
+        if self.votes is not None:
+            found["votes"] = self.votes
+        if self.member_values is not None:
+            found |= {f"member_{n}": column for n, column in enumerate(self.member_values.T)}
+        if self.probability is not None:
+            found["probability"] = self.probability
+        return found
+
 
 def format_header(form: FormatName, block: PredictionBlock) -> bytes:
     """Return the header line, or nothing for formats without one."""
     if form not in ("tsv", "csv"):
         return b""
     names = ["id"] if block.ids is not None else []
-    names += ["label", "decision_value"]
-    if block.votes is not None:
-        names.append("votes")
-    if block.member_values is not None:
-        names += [f"member_{number}" for number in range(block.member_values.shape[1])]
-    if block.probability is not None:
-        names.append("probability")
-    return _encoded(line_writer(SEPARATORS[form])(names))
+    return _encoded(line_writer(SEPARATORS[form])([*names, *block.columns]))
 
 
 def format_block(form: FormatName, block: PredictionBlock) -> bytes:

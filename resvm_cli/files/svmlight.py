@@ -22,7 +22,6 @@ from resvm_cli.files.file_kinds import require_svmlight
 from resvm_cli.files.streams import (
     BYTE_ORDER_MARK,
     STDIN,
-    comes_at_once,
     name_of,
     read_pieces,
     whole_lines,
@@ -180,7 +179,8 @@ def read_blocks(
 def map_blocks(
     function: Callable[[Shared, Block], Result],
     shared: Shared,
-    path: str,
+    pieces: Iterable[bytes],
+    name: str,
     run: Run,
     *,
     zero_based: bool = False,
@@ -188,15 +188,13 @@ def map_blocks(
     multiple: int = 1,
     max_rows: int = ROW_CAPACITY,
 ) -> Iterator[tuple[Block, Result]]:
-    """Yield each block of a file with the function's result, computed in the parsing threads.
+    """Yield each block of a text with the function's result, computed in the parsing threads.
 
     On a cluster, workers receive text and return blocks without values. The line numbers that the
-    function sees count from the start of its piece of text. Blocks of a file without blank lines
-    have a multiple of ``multiple`` rows, at most ``max_rows``; text from a pipe is passed on
-    immediately.
+    function sees count from the start of its piece of text. Blocks of a text without blank lines
+    have a multiple of ``multiple`` rows, at most ``max_rows``.
     """
-    text = require_svmlight(read_pieces(path), name_of(path))
-    texts = whole_lines(text, multiple if comes_at_once(path) else 1, name=name_of(path))
+    texts = whole_lines(require_svmlight(pieces, name), multiple, name=name)
     parse = _Parser(zero_based, with_comments, False)
     work = _PieceWork(parse, function, run.is_remote, max_rows)
 
@@ -206,7 +204,7 @@ def map_blocks(
             yield parsed
 
     waiting: deque[Result] = deque()
-    for block in _joined(results(), name_of(path), None):
+    for block in _joined(results(), name, None):
         yield block, waiting.popleft()
 
 

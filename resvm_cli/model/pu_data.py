@@ -77,6 +77,11 @@ class PUData(ABC):
         return None
 
     @property
+    def encoding(self) -> dict[str, Any] | None:
+        """How columns became features, for the manifest; None unless P and U are tables."""
+        return None
+
+    @property
     def checked(self) -> bool:
         """Whether every row of U was checked."""
         return True

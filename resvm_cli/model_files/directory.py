@@ -4,8 +4,8 @@
 were trained on bags; it is read only when a threshold needs it. Files are not trusted: sizes and
 digests are checked before parsing, file names are computed instead of taken from the manifest, and
 links are not followed. Reads formats 1 to 3. Writes format 3 if the model has what format 2 lacks:
-several scalings or kernels, quantile scaling, feature weights, or a digest of groups or of
-unchecked text. Otherwise writes format 2.
+several scalings or kernels, quantile scaling, feature weights, the encoding of table columns, or a
+digest of groups or of unchecked text. Otherwise writes format 2.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from resvm_cli.model_files.members import (
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.tables.encoding import FeatureMap
 
 FORMAT = 3
 PLAIN_FORMAT = 2  # for models without anything that only format 3 has
@@ -60,6 +61,7 @@ class StoredModel:
     decision: DecisionRule
     ensemble: Ensemble
     out_of_bag: OutOfBag | None = None  # also None if it was not read
+    encoding: FeatureMap | None = None  # of the columns of tables, if it was trained on one
 
     @property
     def zero_based(self) -> bool:
@@ -177,9 +179,10 @@ def format_of(description: dict[str, Any]) -> int:
     """Return the format of a manifest with this content: 3 only if format 2 lacks some of it."""
     data = description["data"]
     needs_format_3 = (
-        "scalings" in description or "groups" in data or "text_sha256" in data["unlabeled"]
+        *("scalings" in description, "encoding" in description),
+        *("groups" in data, "text_sha256" in data["unlabeled"]),
     )
-    return FORMAT if needs_format_3 else PLAIN_FORMAT
+    return FORMAT if any(needs_format_3) else PLAIN_FORMAT
 
 
 def load_model(path: str) -> StoredModel:
@@ -219,7 +222,8 @@ def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
         raise ModelError(f"{path}/{MEMBERS}: a link, which is not followed", TRAIN_AGAIN)
     texts = member_texts(path, manifest["members"], workers)
     ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
-    return StoredModel(manifest, plan, decision, replace(ensemble, scalings=scalings))
+    ensemble = replace(ensemble, scalings=scalings)
+    return StoredModel(manifest, plan, decision, ensemble, encoding=stored_encoding(manifest))
 
 
 def described_scalings(manifest: dict[str, Any]) -> list[dict[str, Any]]:
@@ -227,6 +231,19 @@ def described_scalings(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     if "scalings" in manifest:
         return list(manifest["scalings"])
     return [manifest["scaling"]] if manifest.get("scaling") else []
+
+
+def stored_encoding(manifest: dict[str, Any]) -> FeatureMap | None:
+    """Return how a model encodes the columns of tables; None if it was trained on plain features.
+
+    Raises ValueError if the manifest, which is not trusted, holds something else.
+    """
+    if "encoding" not in manifest:
+        return None
+    found = FeatureMap.from_content(manifest["encoding"])
+    if found.missing is None or manifest["zero_based"]:
+        raise ValueError("encoding")
+    return found
 
 
 def _scalings(manifest: dict[str, Any], groups: Sequence[Group]) -> dict[ScalingName, Scaling]:
@@ -312,6 +329,7 @@ def plan_of_part(description: dict[str, Any]) -> ModelPlan:
         rows = [description["data"][name]["rows"] for name in ("positive", "unlabeled")]
         plan, groups = ModelPlan.from_description(description, rows[0], rows[1])
         _scalings(description, groups)
+        stored_encoding(description)
     except (KeyError, TypeError, OverflowError, AttributeError) as error:
         raise ValueError("description") from error
     return plan
@@ -360,6 +378,10 @@ def _is_valid(manifest: dict[str, Any]) -> bool:
     if manifest["format"] >= 2 and not _fits(manifest, _FORMAT_2 | scaled):
         return False
     if not _fits(manifest["data"].get("groups", {"count": 0, "sha256": ""}), _DATA_GROUPS):
+        return False
+    try:
+        stored_encoding(manifest)
+    except ValueError:
         return False
     stored = manifest.get("out_of_bag")
     table = _TABLE if manifest["format"] == 1 else _TABLE | {"unlabeled": int}

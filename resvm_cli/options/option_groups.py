@@ -29,7 +29,7 @@ LARGEST_NUMBER = 2**53
 # Without eq and repr, which nothing uses and which would slow down every start of the program.
 option_group = dataclass(frozen=True, eq=False, repr=False)
 OUTPUT = "Output"
-FIRST = ("Columns", "Data", "Ranking", OUTPUT)
+FIRST = ("Data", "Columns", "Ranking", OUTPUT)
 PATH = re.compile(r"\b(FILE|DIR|MAP|MODEL|PART|PREDICTIONS)\b")  # metavars of paths
 RUNNING, ADVANCED = "Running", "Advanced"
 LAST = (RUNNING, ADVANCED)

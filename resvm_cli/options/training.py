@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from resvm_cli.options.option_groups import table_options
-from resvm_cli.options.values import number_or_text, parse_kernel
+from resvm_cli.options.values import number_or_text, parse_kernel, single_number
 from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, ScaleChoice
 
 if TYPE_CHECKING:
+    from resvm_cli.options.tables import TableOptions
     from resvm_cli.training.choice import TrainingChoice
     from resvm_cli.training.input import TrainingInput
 
@@ -39,7 +40,11 @@ class DataOptions:
     positives: Annotated[
         str | None,
         data_option(
-            "-P", "--positives", metavar="FILE", help="Known positives (svmlight; - is stdin)."
+            "-P",
+            "--positives",
+            metavar="FILE",
+            help="Known positives: svmlight text or a table (CSV, TSV, Parquet, .npy, .npz, Matrix"
+            " Market, HDF5, .h5ad); - is stdin.",
         ),
     ] = None
     unlabeled: Annotated[
@@ -49,9 +54,11 @@ class DataOptions:
         str | None, data_option(metavar="FILE", help="One labeled file instead of -P and -U.")
     ] = None
     positive_label: Annotated[
-        float | None,
+        list[str] | None,
         data_option(
-            metavar="LABEL", help="With --data: rows with this label are P, all others are U."
+            metavar="LABEL",
+            help="With --data: rows with this label are P, all others are U. In a table, the label"
+            " may be text, and there may be several.",
         ),
     ] = None
     positive_ids: Annotated[
@@ -67,7 +74,7 @@ class DataOptions:
         data_option(
             metavar="FILE",
             help="Ids of all rows in order, one per line.",
-            show_default="trailing comments, # name",
+            show_default="--id-column, or trailing comments, # name",
         ),
     ] = None
     allow_missing: Annotated[
@@ -105,6 +112,7 @@ class DataOptions:
     def training_input(
         self,
         scale: ScaleChoice | None,
+        table: TableOptions,
         *,
         groups: str | None = None,
         unchecked: bool = False,
@@ -113,7 +121,9 @@ class DataOptions:
         """Return the data to train on; ``scale`` may come from --params instead of --scale."""
         from resvm_cli.training.input import TrainingInput
 
-        declared = {**vars(self), "scale": scale}
+        reading = table.reading(self.positive_label)
+        label = single_number(reading.roles.positive_labels)
+        declared = {**vars(self), "scale": scale, "positive_label": label, "table": reading}
         return TrainingInput(**declared, groups=groups, unchecked=unchecked, keep_ids=keep_ids)
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
 import typer
@@ -80,6 +81,12 @@ def parse_kernel(text: str) -> KernelName:
             " tanimoto or minmax was expected"
         )
     return kernels[text.lower()]
+
+
+def single_number(labels: Sequence[str]) -> float | None:
+    """Return the label as a number, as svmlight text has it; None if there is no such label."""
+    number = number_or_text(labels[0]) if len(labels) == 1 else None
+    return float(number) if isinstance(number, int | float) and isfinite(number) else None
 
 
 def number_or_text(text: str) -> float | str:

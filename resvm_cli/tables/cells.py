@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.files.delimited import (
     COMMA_NUMBER,
     GROUPED_NUMBER,
+    MISSING_WORDS,
     Column,
     TableBlock,
     is_number,
@@ -21,11 +24,23 @@ from resvm_cli.files.delimited import (
 from resvm_cli.rows import FloatArray
 
 MAX_SHOWN = 5
-MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
+MIN_TEXTS = 20  # fewer may differ by chance
+FREE_TEXT_WORDS = 3  # on average
+
+_TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?( ?(Z|UTC|[-+]\d{2}:?\d{2}))?"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY = (
+    r"\d{4}([-/.]\d{1,2}){1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
+    rf"|\d{{1,2}}[- ]{_MONTH}[-, ]+(\d{{4}}|\d{{2}})|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}}"
+)
+_DATE = re.compile(rf"({_DAY})([T ]+{_TIME})?|{_TIME}", re.IGNORECASE)
 
 
-def numbers_of(block: TableBlock, at: int, name: str) -> FloatArray:
-    """Return a column as numbers, with nan for missing values."""
+def numbers_of(block: TableBlock, at: int, name: str, *, like: bool = False) -> FloatArray:
+    """Return a column as numbers, with nan for missing values.
+
+    A given feature map (``like``) allows no text, whatever the user would like to do about it.
+    """
     cells = block.columns[at]
     if isinstance(cells, np.ndarray):
         values = cells.astype(np.float64, copy=False)
@@ -35,7 +50,7 @@ def numbers_of(block: TableBlock, at: int, name: str) -> FloatArray:
                 raise ValueError
             values = np.fromiter(map(float, cells), np.float64, len(cells))
         except ValueError:
-            values = _numbers_or_missing(block, cells, at, name)
+            values = _numbers_or_missing(block, cells, at, name, like)
     if np.isinf(values).any():
         where = block.where(int(np.flatnonzero(np.isinf(values))[0]), at)
         raise DataError(
@@ -45,21 +60,27 @@ def numbers_of(block: TableBlock, at: int, name: str) -> FloatArray:
     return values
 
 
-def _numbers_or_missing(block: TableBlock, cells: Sequence[str], at: int, name: str) -> FloatArray:
+def _numbers_or_missing(
+    block: TableBlock, cells: Sequence[str], at: int, name: str, like: bool
+) -> FloatArray:
     values = np.empty(len(cells))
     for number, cell in enumerate(cells):
         try:
             values[number] = read_number(cell, block.decimal_comma)
         except ValueError:
             if cell.strip().lower() not in MISSING_WORDS:
-                raise _not_a_number(block, number, at, name) from None
+                raise _not_a_number(block, number, at, name, like=like) from None
             values[number] = np.nan
     return values
 
 
-def _not_a_number(block: TableBlock, row: int, at: int, name: str) -> DataError:
+def _not_a_number(
+    block: TableBlock, row: int, at: int, name: str, *, like: bool = False
+) -> DataError:
     cell = texts_of(block.columns[at])[row]
     hints = ["to encode it as a category: {categorical:{column}}", "to omit it: {drop:{column}}"]
+    if like:
+        hints = ["the column held numbers when its features were decided"]
     if COMMA_NUMBER.fullmatch(cell.strip()):
         hints.insert(0, "for decimal commas: {decimal_comma:True}")
     elif is_number(cell):
@@ -72,20 +93,45 @@ def _not_a_number(block: TableBlock, row: int, at: int, name: str) -> DataError:
     )
 
 
-def is_text(block: TableBlock, at: int, name: str) -> bool:
+Cells: TypeAlias = Sequence[tuple[TableBlock, int]]  # the first rows of a column, of each table
+
+
+def is_text(cells: Cells, name: str) -> bool:
     """Whether a column has values and none of them is a number.
 
     Raises DataError if all of them look like numbers with decimal commas or grouped digits.
     """
-    cells = block.columns[at]
-    if isinstance(cells, np.ndarray):
-        return False
-    present = [row for row, cell in enumerate(cells) if cell.strip().lower() not in MISSING_WORDS]
-    if not present or any(is_number(cells[row], block.decimal_comma) for row in present):
-        return False
-    if all(_is_like_a_number(cells[row].strip()) for row in present):
-        raise _not_a_number(block, present[0], at, name)
-    return True
+    present = []
+    for block, at in cells:
+        column = block.columns[at]
+        if isinstance(column, np.ndarray):
+            return False
+        found = [row for row, cell in enumerate(column) if not _is_missing(cell)]
+        if any(is_number(column[row], block.decimal_comma) for row in found):
+            return False
+        present += [(block, row, at) for row in found]
+    if present and all(_is_like_a_number(one.columns[at][row].strip()) for one, row, at in present):
+        raise _not_a_number(*present[0], name)
+    return bool(present)
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in MISSING_WORDS
+
+
+def content_of(cells: Cells) -> str | None:
+    """Return what a column of texts holds if it can hardly be categories, from its first rows."""
+    texts = [text.strip() for one, at in cells for text in texts_of(one.columns[at])]
+    texts = [text for text in texts if not _is_missing(text)]
+    if len(texts) < MIN_TEXTS:
+        return None
+    if all(map(_DATE.fullmatch, texts)):
+        return "dates"
+    n_distinct = len(set(texts))
+    n_words = sum(len(text.split()) for text in texts) / len(texts)
+    if n_words >= FREE_TEXT_WORDS and n_distinct > len(texts) / 2:
+        return "free text"
+    return "ids" if n_distinct == len(texts) else None
 
 
 def _is_like_a_number(text: str) -> bool:
@@ -113,6 +159,9 @@ def no_value(
 def ids_of(block: TableBlock, at: int) -> list[str]:
     """Return a column as row ids."""
     ids = [text.strip() for text in texts_of(block.columns[at])]
+    whole = "".join(ids)
+    if all(ids) and "\n" not in whole and "\r" not in whole:
+        return ids
     for row, text in enumerate(ids):
         if not text or "\n" in text or "\r" in text:
             raise DataError(

@@ -7,25 +7,22 @@ numeric columns first.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.delimited import Table, TableBlock
-from resvm_cli.files.json_files import parse_object
-from resvm_cli.files.streams import name_of, read_pieces
+from resvm_cli.files.delimited import MISSING_WORDS, Table, TableBlock
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.tables.cells import (
-    MISSING_WORDS,
     Morgan,
+    content_of,
     ids_of,
     is_text,
     labels_of,
@@ -35,9 +32,8 @@ from resvm_cli.tables.cells import (
     numbers_of,
     texts_of,
 )
+from resvm_cli.tables.encoding import ColumnRoles, FeatureMap, MappedColumn, MissingRule
 
-MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
-MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Entries: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # rows, features, values
 MAX_VALUES = 1000  # distinct texts in a column that was not declared as a category
@@ -46,50 +42,38 @@ SHOWN = 20
 SHOWN_ROWS = 5
 
 
-@dataclass(frozen=True)
-class ColumnRoles:
-    """The roles of columns, given by name, or by number if no column has that name."""
-
-    label: str | None = None
-    positive_labels: tuple[str, ...] = ()
-    row_id: str | None = None
-    smiles: str | None = None
-    only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role
-    dropped: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    missing: MissingRule | None = None  # None: refuse, or as the feature map was made
-    bits: int | None = None
-    radius: int | None = None
-    counts: bool = False
-
-    @property
-    def asked(self) -> list[str]:
-        """The parameters that were given and that name columns."""
-        named = {
-            "label_column": self.label,
-            "id_column": self.row_id,
-            "smiles_column": self.smiles,
-            "columns": self.only,
-            "drop": self.dropped,
-            "categorical": self.categories,
-        }
-        return [parameter for parameter, value in named.items() if value]
-
-
 class TableFeatures:
     """The rows of a table as features, block by block."""
 
-    def __init__(self, table: Table, roles: ColumnRoles, known: FeatureMap | None = None) -> None:
-        """``known`` is the feature map of a previously converted table, to be used again."""
+    def __init__(
+        self,
+        table: Table,
+        roles: ColumnRoles,
+        known: FeatureMap | None = None,
+        *,
+        selective: bool = False,
+    ) -> None:
+        """``known`` is the feature map of another table, to be used again.
+
+        With ``selective``, columns of ids, dates and free text do not become features.
+        """
         self._table = table
         self._roles = roles
+        self._selective = selective
+        self._numbers = {name: number for number, name in enumerate(table.columns)}
         if roles.positive_labels and roles.label is None:
-            raise ParameterError("{positive_label} needs {label_column}")
+            raise ParameterError(
+                "{positive_label} needs {label_column}",
+                "the columns of {file} are: {columns}",
+                file=table.name,
+                columns=_listed(table.columns),
+            )
         self._label = self._number_of(roles.label, "label_column")
-        self._id = self._number_of(roles.row_id, "id_column")
+        self._id = self._number_of(roles.row_id or table.id_column, "id_column")
         self._smiles = self._number_of(roles.smiles, "smiles_column")
         self._categorical = self._numbers_of(roles.categories, "categorical")
         self._features = self._feature_numbers()
+        self._followers: list[TableFeatures] = []  # tables that share the map
         self.map = known or FeatureMap()
         self._decided = known is not None
         self._may_grow = known is None
@@ -99,9 +83,26 @@ class TableFeatures:
         self.dropped: list[str] = []  # locations of the first dropped rows
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
+        self.excluded: dict[str, str] = {}  # the columns that are no features, and what they hold
         if known is not None:
             self._plan = [(column, self._required(column.name)) for column in known.columns]
             self._apply_map()
+
+    def follow(self, first: TableFeatures) -> None:
+        """Share the map of another table, as if the rows of this one came after its rows."""
+        names, own = ([one._table.columns[at] for at in one._features] for one in (first, self))
+        for here, there, name in ((names, own, self), (own, names, first)):
+            if lacking := sorted(set(here) - set(there)):
+                raise DataError(
+                    f"{name._table.name}: no column '{lacking[0]}', which the other file has",
+                    Message(
+                        "known positives and unlabeled rows need the same columns; choose some:"
+                        " {columns}, or omit those that differ: {drop:{names}}",
+                        names=shlex.quote(",".join(lacking[:SHOWN])),
+                    ),
+                )
+        self.map = first.map
+        first._followers.append(self)
 
     def _feature_numbers(self) -> list[int]:
         """The columns that become features, except molecules."""
@@ -111,16 +112,23 @@ class TableFeatures:
         if roles.only:
             asked = self._numbers_of(roles.only, "columns")
             return [number for number in wanted if number in asked]
+        if self._table.n_default is not None:
+            last = self._table.n_default
+            return [number for number in wanted if number < last or number in self._categorical]
         return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
 
     def _apply_map(self) -> None:
         """Fill in as the feature map does; raise ParameterError for a role that it contradicts."""
         roles = self._roles
+        owner, decides = "{like}", "the feature map decides"
+        again = "use it to write another map: {map}"
+        if self.map.missing is not None:
+            owner, decides, again = "the model", "its features are fixed", "train another model"
         kinds: dict[int | None, str] = {number: column.kind for column, number in self._plan}
         if self._label in kinds:
             raise ParameterError(
-                "{label_column}: the column '{name}' is one of the features of {like}",
-                "its labels would leak the answer; write a map without it: {map}",
+                f"{{label_column}}: the column '{{name}}' is one of the features of {owner}",
+                f"its labels would leak the answer; omit it: {again}",
                 name=self._table.columns[self._label or 0],
             )
         numbers = [column for column in self.map.columns if column.kind == "number"]
@@ -140,10 +148,12 @@ class TableFeatures:
         }
         for parameter in (parameter for parameter, agreed in agrees.items() if not agreed):
             raise ParameterError(
-                f"{{{parameter}}} cannot be combined with {{like}} here: the feature map decides",
-                f"omit {{{parameter}}}, or use it to write another map: {{map}}",
+                f"{{{parameter}}} cannot be combined with {owner} here: {decides}",
+                f"omit {{{parameter}}}, or {again}",
             )
-        if fills and roles.missing is None:
+        if roles.missing is None and self.map.missing is not None:
+            self._missing = self.map.missing
+        elif fills and roles.missing is None:
             self._missing = "zero"  # for texts: numbers have their own values
         if roles.missing == "zero":
             for column in numbers:
@@ -166,31 +176,95 @@ class TableFeatures:
         """The names that were given to unnamed columns."""
         return self._table.unnamed
 
+    @property
+    def missing_rule(self) -> MissingRule:
+        """What is done about missing values."""
+        return self._missing
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether a column holds labels."""
+        return self._label is not None
+
+    @property
+    def name(self) -> str:
+        """The name of the table's file."""
+        return self._table.name
+
+    @property
+    def ignored(self) -> list[str]:
+        """The columns that have no role, because the feature map has other ones."""
+        used = self._used | self._numbers_of(self._roles.dropped, "drop")
+        names = self._table.columns[: self._table.n_default]
+        return [name for number, name in enumerate(names) if number not in used]
+
+    @property
+    def _used(self) -> set[int | None]:
+        roles = {self._label, self._id, self._smiles}
+        return {*self._features, *roles, *(at for _, at in self._plan)}
+
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a second pass yields the same features."""
         self.n_dropped = self.n_unseen = 0
         self.dropped = []
-        used = {*self._features, self._label, self._id, self._smiles, *(at for _, at in self._plan)}
-        tables = self._table.blocks(used)
-        if not self._decided:
-            first = next(tables, None)
-            if first is None:
-                raise DataError(f"{self._table.name}: no rows", "the file has column names only")
-            self._decide(first)
-            tables = chain([first], tables)
-            if self._missing in ("mean", "median"):
-                self._impute(tables)
-                tables = self._table.blocks(used)
-            self._decided = True
-        for block in tables:
+        self.decide()
+        numbers = {at for column, at in self._plan if column.kind == "number"}
+        for block in self._table.blocks(self._used, numbers):
             yield self._encoded(block)
+
+    @property
+    def cell_columns(self) -> list[str]:
+        """The columns of the table, except those of a sparse matrix."""
+        return self._table.columns[self._table.n_sparse :]
+
+    def cells(self) -> Iterator[tuple[TableBlock, IntArray]]:
+        """Yield the rows with all columns, and the numbers of those that are not dropped."""
+        for block in self._table.blocks(range(self._table.n_sparse, len(self._numbers))):
+            kept = np.arange(block.n_rows)
+            if self._missing == "drop":
+                kept = np.searchsorted(block.lines, self._encoded(block).lines)
+            yield block, kept
+
+    def cell_values(
+        self, block: TableBlock, name: str, rows: IntArray, *, numbers: bool
+    ) -> list[Any]:
+        """Return some cells of a column; with ``numbers``, those of a numeric feature as floats."""
+        at = self._numbers[name]
+        cells = block.columns[at]
+        if isinstance(cells, np.ndarray) or (numbers and name in self._numeric_names):
+            values = numbers_of(block, at, name) if numbers else cells
+            chosen = np.asarray(values)[rows].tolist()
+            return [None if value != value else value for value in chosen]
+        return [cells[row] for row in rows.tolist()]
+
+    @cached_property
+    def _numeric_names(self) -> set[str]:
+        return {column.name for column, _ in self._plan if column.kind == "number"}
+
+    def decide(self) -> None:
+        """Decide how columns are encoded, unless a map says so or it was done before."""
+        if self._decided:
+            return
+        tables = [self, *self._followers]
+        self._decide_kinds([(one, one._first_block()) for one in tables])
+        for one in tables:
+            one._plan = [(column, one._required(column.name)) for column in self.map.columns]
+            one._decided = True
+        if self._missing in ("mean", "median"):
+            self._impute(tables)
+
+    def _first_block(self) -> TableBlock:
+        first = self._table.first_block(self._used)
+        if first is None:
+            raise DataError(f"{self._table.name}: no rows", "the file has column names only")
+        return first
 
     def _number_of(self, name: str | None, parameter: str) -> int | None:
         if name is None:
             return None
         columns = self._table.columns
-        if name in columns:
-            return columns.index(name)
+        if name in self._numbers:
+            return self._numbers[name]
         if name.isdecimal() and 1 <= int(name) <= len(columns):
             return int(name) - 1
         raise DataError(
@@ -206,50 +280,58 @@ class TableFeatures:
         return {self._number_of(name, parameter) for name in names}
 
     def _required(self, name: str) -> int:
-        if name not in self._table.columns:
+        if name not in self._numbers:
+            needs = "feature map" if self.map.missing is None else "model"
             raise DataError(
-                f"{self._table.name}: no column '{name}', which the feature map needs",
+                f"{self._table.name}: no column '{name}', which the {needs} needs",
                 f"the columns are: {_listed(self._table.columns)}",
             )
-        return self._table.columns.index(name)
+        return self._numbers[name]
 
-    def _decide(self, first: TableBlock) -> None:
-        """Decide from the first rows how each column is encoded."""
+    def _decide_kinds(self, firsts: Sequence[tuple[TableFeatures, TableBlock]]) -> None:
+        """Decide from the first rows of all tables how each column is encoded."""
         roles, names = self._roles, self._table.columns
-        texts = []
+        texts, columns = [], []
         for number in self._features:
-            if number in self._categorical or is_text(first, number, names[number]):
-                texts.append(number)
+            name = names[number]
+            cells = [(first, one._numbers[name]) for one, first in firsts]
+            is_sparse = number < self._table.n_sparse
+            if number in self._categorical or (not is_sparse and is_text(cells, name)):
+                content = content_of(cells) if self._selective else None
+                if content and number not in self._categorical and not roles.only:
+                    self.excluded[name] = content
+                else:
+                    texts.append(name)
             else:
-                first_feature = self.map.add(names[number])
                 fill = 0.0 if self._missing == "zero" else None
-                column = MappedColumn(names[number], "number", first_feature, fill)
-                self._plan.append((column, number))
+                columns.append(MappedColumn(name, "number", self.map.add(name), fill))
         if self._smiles is not None:
             column = MappedColumn(names[self._smiles], "morgan", counts=roles.counts)
             column.bits = BITS if roles.bits is None else roles.bits
             column.radius = RADIUS if roles.radius is None else roles.radius
             column.first = self.map.add(*(f"morgan_{bit}" for bit in range(column.bits)))
-            self._plan.append((column, self._smiles))
-        self._plan += [(MappedColumn(names[number], "text"), number) for number in texts]
-        self.map.columns = [column for column, _ in self._plan]
-        if not self._plan:
+            columns.append(column)
+        self.map.columns = [*columns, *(MappedColumn(name, "text") for name in texts)]
+        if not self.map.columns:
             raise ParameterError("no column is left for features")
 
-    def _impute(self, blocks: Iterator[TableBlock]) -> None:
+    def _impute(self, tables: Sequence[TableFeatures]) -> None:
         """Read all numbers once to compute the mean or median of each column."""
-        numbers = [(column, number) for column, number in self._plan if column.kind == "number"]
+        dense = self._table.n_sparse
+        numbers = [(one, at) for one, at in self._plan if one.kind == "number" and at >= dense]
         median = self._missing == "median"
         kept: list[list[FloatArray]] = [[] for _ in numbers]
         sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
-        for block in blocks:
-            for index, (_, number) in enumerate(numbers):
-                values = numbers_of(block, number, self._table.columns[number])
-                values = values[~np.isnan(values)]
-                if median:
-                    kept[index].append(values)
-                sums[index] += values.sum()
-                counts[index] += len(values)
+        for table in tables:
+            numeric = {table._numbers[column.name] for column, _ in numbers}
+            for block in table._table.blocks(table._used, numeric):
+                for index, (column, _) in enumerate(numbers):
+                    values = numbers_of(block, table._numbers[column.name], column.name)
+                    values = values[~np.isnan(values)]
+                    if median:
+                        kept[index].append(values)
+                    sums[index] += values.sum()
+                    counts[index] += len(values)
         for index, (column, _) in enumerate(numbers):
             if not counts[index]:
                 raise DataError(
@@ -266,7 +348,9 @@ class TableFeatures:
         n_rows = block.n_rows
         kept = np.ones(n_rows, bool)
         parts: list[Entries] = []
-        numbers = [(column, at) for column, at in self._plan if column.kind == "number"]
+        if block.matrix is not None:
+            parts.append(self._sparse_entries(block.matrix))
+        numbers = self._dense_numbers
         if numbers:
             table = matrix_of(block, [at for _, at in numbers])
             if table is None:
@@ -274,7 +358,7 @@ class TableFeatures:
             row, index = np.nonzero(table)
             features = np.array([column.first for column, _ in numbers])
             parts.append((row, features[index], table[row, index]))
-        for column, at in self._plan:
+        for column, at in self._plan if self._has_others else ():
             if column.kind == "text":
                 parts.append(self._categories(block, column, at, kept))
             elif column.kind == "morgan":
@@ -282,7 +366,7 @@ class TableFeatures:
         rows = _rows_of(n_rows, parts)
         ids = None if self._id is None else ids_of(block, self._id)
         labels = self._labels(block)
-        encoded = Block.from_rows(rows, labels, ids)
+        encoded = replace(Block.from_rows(rows, labels, ids), lines=block.lines)
         if not kept.all():
             self.n_dropped += int((~kept).sum())
             first = np.flatnonzero(~kept)[: SHOWN_ROWS - len(self.dropped)]
@@ -290,13 +374,38 @@ class TableFeatures:
             encoded = encoded.take(np.flatnonzero(kept))
         return encoded
 
+    @cached_property
+    def _dense_numbers(self) -> list[tuple[MappedColumn, int]]:
+        dense = self._table.n_sparse
+        return [(one, at) for one, at in self._plan if one.kind == "number" and at >= dense]
+
+    @cached_property
+    def _has_others(self) -> bool:
+        return any(column.kind != "number" for column, _ in self._plan)
+
+    @cached_property
+    def _sparse_features(self) -> IntArray:
+        """The feature of each column of a sparse matrix, or 0; its first column is 1."""
+        features = np.zeros(self._table.n_sparse + 1, np.int64)
+        for column, at in self._plan:
+            if at < self._table.n_sparse:
+                features[at + 1] = column.first
+        return features
+
+    def _sparse_entries(self, matrix: Rows) -> Entries:
+        features = self._sparse_features[matrix.indices]
+        used = features > 0
+        rows, features, values = matrix.row_numbers[used], features[used], matrix.values[used]
+        order = np.lexsort((features, rows))
+        return rows[order], features[order], values[order]
+
     def _filled_in(
         self, block: TableBlock, numbers: Sequence[tuple[MappedColumn, int]], kept: Mask
     ) -> FloatArray:
         """Return numeric columns as a matrix, rows x columns, with missing values filled in."""
         table = np.empty((block.n_rows, len(numbers)))
         for index, (column, at) in enumerate(numbers):
-            values = numbers_of(block, at, column.name)
+            values = numbers_of(block, at, column.name, like=not self._may_grow)
             missing = np.isnan(values)
             if self._missing == "drop":
                 kept &= ~missing
@@ -308,24 +417,24 @@ class TableFeatures:
 
     def _categories(self, block: TableBlock, column: MappedColumn, at: int, kept: Mask) -> Entries:
         cells = texts_of(block.columns[at])
-        rows, features = [], []
-        for row, cell in enumerate(cells):
+        features = {}
+        for cell in dict.fromkeys(cells):  # in the order of their first rows
             text = cell.strip()
+            feature = column.values.get(text, 0)
             if text.lower() in MISSING_WORDS:
+                feature = 0  # all features of this column are 0
                 if self._missing == "refuse":
-                    raise no_value(block, row, at, column.name, text=True)
+                    raise no_value(block, cells.index(cell), at, column.name, text=True)
                 if self._missing == "drop":
-                    kept[row] = False
-                continue  # all features of this column are 0
-            feature = column.values.get(text)
-            if feature is None:
-                if not self._may_grow:
-                    self.n_unseen += 1
-                    continue
-                feature = self._new_value(block, column, row, at, text)
-            rows.append(row)
-            features.append(feature)
-        return np.array(rows, np.int64), np.array(features, np.int64), np.ones(len(rows))
+                    kept &= np.array([one != cell for one in cells], bool)
+            elif not feature and self._may_grow:
+                feature = self._new_value(block, column, cells.index(cell), at, text)
+            elif not feature:
+                self.n_unseen += sum(one == cell for one in cells)
+            features[cell] = feature
+        found = np.fromiter(map(features.__getitem__, cells), np.int64, len(cells))
+        rows = np.flatnonzero(found)
+        return rows, found[rows], np.ones(len(rows))
 
     def _new_value(
         self, block: TableBlock, column: MappedColumn, row: int, at: int, text: str
@@ -375,7 +484,8 @@ class TableFeatures:
             if len(self.labels_seen) < SHOWN:
                 self.labels_seen.update(dict.fromkeys(texts[:1000]))
             is_positive = matcher(self._roles.positive_labels)
-            return np.fromiter(map(is_positive, texts), np.float64, len(texts))
+            known = {text: float(is_positive(text)) for text in set(texts)}
+            return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts))
         return labels_of(block, self._label, self._table.columns[self._label])
 
 
@@ -393,103 +503,3 @@ def _rows_of(n_rows: int, parts: list[Entries]) -> Rows:
 def _listed(names: Sequence[Any]) -> str:
     shown = ", ".join(map(str, names[:SHOWN]))
     return shown + (f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
-
-
-KIND = "resvm-feature-map"
-FORMAT = 1
-KIND_FIELDS = {
-    "number": ("first", "fill"),
-    "text": ("values",),
-    "morgan": ("first", "bits", "radius", "counts"),
-}
-MIN_BITS, MAX_BITS, MAX_RADIUS = 16, 1 << 24, 20
-
-
-@dataclass
-class MappedColumn:
-    """How one column is encoded as features."""
-
-    name: str
-    kind: str  # number, text or morgan
-    first: int = 0  # the feature of a numeric column, or of a fingerprint's first bit
-    fill: float | None = None  # replaces a missing number
-    values: dict[str, int] = field(default_factory=dict)  # the feature for each text
-    bits: int = 0
-    radius: int = 0
-    counts: bool = False
-
-    def content(self) -> dict[str, Any]:
-        """The column's entry in the JSON object."""
-        return {name: getattr(self, name) for name in ("name", "kind", *KIND_FIELDS[self.kind])}
-
-
-@dataclass
-class FeatureMap:
-    """The encoded columns, and the names of their features, which are numbered from 1."""
-
-    columns: list[MappedColumn] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-
-    def add(self, *names: str) -> int:
-        """Add features and return the number of the first one."""
-        self.names.extend(names)
-        return len(self.names) - len(names) + 1
-
-    def content(self) -> dict[str, Any]:
-        """The feature map as a JSON object."""
-        columns = [column.content() for column in self.columns]
-        return {"kind": KIND, "format": FORMAT, "columns": columns, "features": self.names}
-
-    def format(self) -> bytes:
-        """The feature map as JSON text."""
-        return (json.dumps(self.content(), indent=1) + "\n").encode("ascii")
-
-
-def read_feature_map(path: str) -> FeatureMap:
-    """Read a feature map written by convert."""
-    name = name_of(path)
-    try:
-        content = parse_object(b"".join(read_pieces(path)))
-        columns = [MappedColumn(**column) for column in content["columns"]]
-        names = content["features"]
-        _check(columns, names)
-        found = FeatureMap(columns, names)
-        if found.content() != content:  # an entry is missing or unknown
-            raise ValueError("entries")
-        return found
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(
-            f"{name}: not a feature map", Message("resvm convert writes one with {map}")
-        ) from None
-
-
-def _check(columns: list[MappedColumn], names: list[str]) -> None:
-    """Raise ValueError unless every feature belongs to exactly one column."""
-    features: list[int] = []
-    for column in columns:
-        if column.kind == "text":
-            features += column.values.values()
-        elif column.kind == "morgan" and _is_fingerprint(column) and column.bits <= len(names):
-            features += range(column.first, column.first + column.bits)
-        elif column.kind == "number" and (column.fill is None or _is_finite(column.fill)):
-            features.append(column.first)
-        else:
-            raise ValueError("kind")
-    texts = [*names, *(column.name for column in columns)]
-    if type(names) is not list or {*map(type, texts)} != {str} or {*map(type, features)} - {int}:
-        raise ValueError("types")
-    if sorted(features) != list(range(1, len(names) + 1)):
-        raise ValueError("features")
-    numbers = [column.first for column in columns if column.kind == "number"]
-    if numbers != sorted(numbers) or len({column.name for column in columns}) < len(columns):
-        raise ValueError("order")
-
-
-def _is_fingerprint(column: MappedColumn) -> bool:
-    whole = type(column.bits) is int and type(column.radius) is int and type(column.first) is int
-    sizes = whole and MIN_BITS <= column.bits <= MAX_BITS and 0 <= column.radius <= MAX_RADIUS
-    return sizes and type(column.counts) is bool
-
-
-def _is_finite(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e308  # type: ignore[arg-type]

@@ -10,19 +10,20 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError, Message
+from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.row_lists import RowIds, WeightLines, read_names
 from resvm_cli.files.sources import RowIndex, Source, join_texts
-from resvm_cli.files.streams import name_of, read_pieces
+from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.pu_data import PUData
@@ -31,7 +32,13 @@ from resvm_cli.model.set_checks import RepeatedRows, swapped_note
 from resvm_cli.rows import BoolArray, DataSummary, IntArray, Rows, note_on_numbering
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
+from resvm_cli.tables.encoding import ColumnRoles, FeatureMap
+from resvm_cli.tables.inputs import RowInput, share_roles
 from resvm_cli.training.input import QID, TrainingInput
+
+if TYPE_CHECKING:
+    from resvm_cli.tables.features import TableFeatures
+    from resvm_cli.tables.notes import ColumnExtremes
 
 # U stays in memory after the first pass if it has at most this many nonzeros: about 50 MB.
 KEPT_NONZEROS = 1 << 22
@@ -62,11 +69,14 @@ class TrainingData(PUData):
         self._keep_all = keep_all
         self._max_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
         self._run = run
+        self._tables: list[TableFeatures] = []  # of P and U, if they are tables
+        self._extremes: ColumnExtremes | None = None  # of columns that become features
         self.positives = Rows.empty()
         self._index = RowIndex()
         self._kept: list[Rows] | None = []
         self._text_digests: dict[str, Any] | None = None  # of an unchecked U
         self._last_serial = 0, ""  # the largest serial number and its location
+        self._label: float | None = None  # of positives
         self._labels: set[float] = set()  # some of the labels present
         self._qids: list[IntArray] = []  # in file order, only if needed
         self._is_positive: list[npt.NDArray[np.bool_]] = []  # with one labeled file, in file order
@@ -82,11 +92,16 @@ class TrainingData(PUData):
             )
         path = source.data if source.data is not None else source.unlabeled
         assert path is not None
-        if source.data is None:
-            assert source.positives is not None
-            self._read_positives(source.positives)
-        self._source = Source(path, once=keep_all)
+        self._opened = ExitStack()
         try:
+            known = None if source.positives is None else self._open(source.positives, once=True)
+            if known is not None and known.is_text:  # U may be a pipe that is written after P
+                self._read_positives(known)
+            self._rows = self._open(path, once=keep_all)
+            self._source = self._rows.source
+            self._encode(known)
+            if known is not None and not known.is_text:
+                self._read_positives(known)
             if source.unchecked:
                 self._count_unlabeled()
             else:
@@ -97,8 +112,9 @@ class TrainingData(PUData):
                 if source.drop_repeated:
                     self._drop_repeated()
         except BaseException:
-            self._source.close()
+            self._opened.close()
             raise
+        self._note_table()
         self._note_sets()
         self._note_numbering()
         if self._source.spooled_to_disk:
@@ -184,7 +200,94 @@ class TrainingData(PUData):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._source.close()
+        self._opened.close()
+
+    def _open(self, path: str, *, once: bool) -> RowInput:
+        table = self.input.table
+        source = Source(path, once=once and not table.needs_two_passes)
+        self._opened.callback(source.close)
+        rows = RowInput(source, table, zero_based=self.zero_based)
+        if self.input.unchecked and not rows.is_text:
+            raise ParameterError(
+                "{unchecked:True} is for svmlight text, but {file} is not", file=rows.name
+            )
+        return rows
+
+    def _encode(self, known: RowInput | None) -> None:
+        """Let the columns of tables become features, in one encoding for P and U."""
+        inputs = [self._rows] if known is None else [known, self._rows]
+        if len({one.table is None for one in inputs}) > 1:
+            named, plain = sorted(inputs, key=lambda one: one.table is None)
+            raise DataError(
+                f"{named.name} is a table with named columns, but {plain.name} is not",
+                "give both as tables, or convert both to svmlight text",
+            )
+        if self.input.has_label:
+            self._label = self._rows.numeric_label(self.input.positive_label)
+        if self._rows.table is None:
+            return
+        if len(inputs) > 1:
+            share_roles(*inputs)
+        for one in inputs:
+            one.encode(self.input.encoding, selective=True)
+        features = [one.features for one in inputs if one.features is not None]
+        if len(features) > 1 and self.input.encoding is None:
+            features[1].follow(features[0])
+        features[0].decide()
+        self._tables = features
+        if self.input.encoding is None:
+            from resvm_cli.tables.notes import ColumnExtremes
+
+            self._extremes = ColumnExtremes()
+
+    @property
+    def encoding(self) -> dict[str, Any] | None:
+        if not self._tables:
+            return None
+        rule = self._tables[0].missing_rule
+        return replace(self._tables[0].map, missing=rule).content()
+
+    def read_alike(self, path: str) -> Iterator[Block]:
+        """Yield the rows of another file, with the features that P and U have."""
+        source = Source(path, once=True)
+        try:
+            rows = RowInput(source, self.input.table, zero_based=self.zero_based)
+            if rows.table is not None and self._tables:
+                roles = ColumnRoles()  # the training data decided
+                rows.reading = replace(rows.reading, roles=roles)
+                rows.encode(FeatureMap.from_content(self.encoding or {}))
+            else:
+                rows.encode_like(None)
+            yield from rows.blocks(with_comments=False, marked=False)
+        finally:
+            source.close()
+
+    def require_tables(self) -> None:
+        """Raise DataError unless P and U are tables, whose cells can be written again."""
+        if not self._tables:
+            raise DataError(
+                Message("{file}: {annotate} needs a table with columns", file=self._source.name)
+            )
+
+    def annotate(self, path: str, numbers: IntArray, results: dict[str, list[Any]]) -> None:
+        """Write the table again, with results: rows by number (P before U), in this order."""
+        from resvm_cli.tables.annotate import write_annotated
+
+        n_first = len(self.positives)
+        if self._is_positive:
+            in_file = np.concatenate(
+                [np.flatnonzero(self._positive_rows), np.flatnonzero(~self._positive_rows)]
+            )
+            numbers, n_first = in_file[numbers], len(in_file)
+        write_annotated(path, self._tables, numbers, n_first, results)
+
+    def _note_table(self) -> None:
+        if self._tables:
+            from resvm_cli.tables.notes import notes_on_training
+
+            self.notes += notes_on_training(self._tables, known=self._extremes is None)
+        if self._extremes is not None:
+            self.notes += self._extremes.notes(self._tables[0].map.columns)
 
     @property
     def checked(self) -> bool:
@@ -218,20 +321,19 @@ class TrainingData(PUData):
             description["unlabeled"] = numbers | self._text_digests
         return description
 
-    def _blocks(self, pieces: Iterator[bytes], name: str) -> Iterator[Block]:
+    def _blocks(self, rows: RowInput) -> Iterator[Block]:
         n_rows = 0
-        for block in parse_pieces(
-            pieces,
-            name,
-            zero_based=self.zero_based,
-            with_comments=self._row_ids.from_comments,
-            workers=READING_THREADS,
+        with_ids = self._row_ids.from_comments
+        for block in rows.blocks(
+            with_comments=with_ids, marked=not rows.is_text, workers=READING_THREADS
         ):
             if self.input.precomputed:
-                self._check_serials(block, name)
+                self._check_serials(block, rows.name)
+            if with_ids and block.comments is None:
+                block = replace(block, comments=[""] * len(block))
             yield block
             n_rows += len(block)
-            self._run.progress(f"reading {name}", n_rows, None)
+            self._run.progress(f"reading {rows.name}", n_rows, None)
 
     def _check_serials(self, block: Block, name: str) -> None:
         """Reject rows without a serial number; its range is checked at the end."""
@@ -252,17 +354,22 @@ class TrainingData(PUData):
                 kernels.ROW_FORMAT,
             )
 
-    def _read_positives(self, path: str) -> None:
+    def _read_positives(self, rows: RowInput) -> None:
         parts = []
-        for block in self._blocks(read_pieces(path), name_of(path)):
+        for block in self._blocks(rows):
             self._annotate(block)
-            self._row_ids.add(block, name_of(path))
+            self._row_ids.add(block, rows.name)
             self._highest_label_pos = np.maximum(self._highest_label_pos, block.labels.max())
             self._summarize(self.summary_pos, block.rows)
             parts.append(block.rows)
         self.positives = Rows.concatenate(parts)
         if not self.input.precomputed:
             self._repeated = RepeatedRows(self.positives)
+
+    def _summarize(self, summary: DataSummary, rows: Rows) -> None:
+        super()._summarize(summary, rows)
+        if self._extremes is not None:
+            self._extremes.add(rows, positive=summary is self.summary_pos)
 
     def _annotate(self, block: Block) -> None:
         if self.input.groups == QID:
@@ -338,16 +445,19 @@ class TrainingData(PUData):
     def _read_unlabeled(self) -> None:
         """Check and summarize every row; in a single labeled file, separate the positives."""
         parts: list[Rows] = []
-        for block in self._blocks(self._source.pieces(), self._source.name):
+        for block in self._blocks(self._rows):
             self._annotate(block)
             known = self._row_ids.add(block, self._source.name)
-            self._index.add(block.starts)
+            if self._rows.is_text:
+                self._index.add(block.starts)
+            else:
+                self._index.n_rows += len(block)
             if self.input.data is not None:
-                if self.input.positive_label is not None:
+                if self.input.has_label:
                     block.require_labels(self._source.name)
                     if len(self._labels) < 20:
                         self._labels.update(np.unique(block.labels).tolist())
-                    known = block.labels == self.input.positive_label
+                    known = block.labels == self._label
                 self._is_positive.append(known)
                 rows = block.rows.take(np.flatnonzero(known))
                 self._summarize(self.summary_pos, rows)
@@ -367,14 +477,18 @@ class TrainingData(PUData):
 
     def _require_both_sets(self) -> None:
         name = self._source.name
-        if self.input.positive_label is not None and not len(self.positives):
+        wanted = " or ".join(self.input.table.roles.positive_labels)
+        if self.input.positive_label is not None and not wanted:
+            wanted = format_number(self.input.positive_label)
+        if self.input.has_label and not len(self.positives):
+            if not self._rows.is_text:
+                raise self._rows.no_positive_row()
             there = ", ".join(format_number(label) for label in sorted(self._labels)[:20])
             raise DataError(
-                f"{name}: no row has the label {format_number(self.input.positive_label)}",
-                f"labels in the file: {there}",
+                f"{name}: no row has the label {wanted}", f"labels in the file: {there}"
             )
         if not self.n_unlabeled:
-            which = f"the label {format_number(self.input.positive_label or 0.0)}"
+            which = f"the label {wanted}"
             if self.input.positive_ids is not None:
                 which = f"an id of {name_of(self.input.positive_ids)}"
             raise DataError(f"{name}: every row has {which}; no unlabeled rows are left")
@@ -385,7 +499,7 @@ class TrainingData(PUData):
         digest, whole = hashlib.sha256(), hashlib.sha256()
         end = 0
         last = b"\n"
-        for text in self._source.pieces(COUNTING_PIECE):
+        for text in self._rows.pieces(COUNTING_PIECE):
             self._index.add_text(end, text)
             first = -(-max(0, end - SAMPLE_BYTES + 1) // SAMPLE_STEP) * SAMPLE_STEP
             for start in range(first, end + len(text), SAMPLE_STEP):
@@ -410,12 +524,7 @@ class TrainingData(PUData):
             yield from self._kept
             return
         read = of_unlabeled = 0
-        for block in parse_pieces(
-            self._source.pieces(),
-            self._source.name,
-            zero_based=self.zero_based,
-            workers=READING_THREADS,
-        ):
+        for block in self._rows.blocks(with_comments=False, workers=READING_THREADS):
             rows = block.rows
             if self._outside_unlabeled is not None:
                 outside = self._outside_unlabeled[read : read + len(rows)]
@@ -436,6 +545,8 @@ class TrainingData(PUData):
             if len(self._kept) > 1:
                 self._kept = [Rows.concatenate(self._kept)]
             return self._kept[0].take(numbers) if self._kept else Rows.empty().take(numbers)
+        if not self._rows.is_text:
+            return self._fetch_from_table(numbers)
         spans = self._index.spans(self._rows_of_file(numbers))
         texts = self._source.spans(spans.bounds)
         places = spans.positions
@@ -465,3 +576,13 @@ class TrainingData(PUData):
             self.summary_unl.max_index = rows.max_index
             _ = self.n_features  # rejects features beyond the declared number
         return rows
+
+    def _fetch_from_table(self, numbers: IntArray) -> Rows:
+        """Read the whole table again, block by block, and keep the rows with these numbers."""
+        parts: list[Rows] = []
+        before = 0
+        for rows in self.unlabeled():
+            first, last = np.searchsorted(numbers, [before, before + len(rows)])
+            parts.append(rows.take(numbers[first:last] - before))
+            before += len(rows)
+        return Rows.concatenate(parts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.files.streams import STDIN, name_of, same_source
 from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.tables.encoding import FeatureMap, TableReading
 
 QID = "qid"
 
@@ -32,6 +33,8 @@ class TrainingInput:
     drop_repeated: bool = False  # leave rows of P out of U
     keep_ids: bool = False
     precomputed: bool = False  # rows are kernel values; index 0 holds their serial number
+    table: TableReading = field(default_factory=TableReading)  # how to read tables
+    encoding: FeatureMap | None = None  # of a model: how columns become features
 
     def check(self) -> None:
         """Reject missing or contradictory inputs before any file is read."""
@@ -39,19 +42,20 @@ class TrainingInput:
             raise ParameterError("{features} must be at least 1, got {value}", value=self.features)
         if self.unchecked:
             self._check_unchecked()
+        self.table.check()
         if self.data is not None:
             if self.positives is not None or self.unlabeled is not None:
                 raise ParameterError("give either {data}, or {positives} and {unlabeled}, not both")
-            if self.positive_label is None and self.positive_ids is None:
+            if not self.has_label and self.positive_ids is None:
                 raise ParameterError(
                     "{data} needs {positive_label} or {positive_ids}",
                     "say which rows are positive: {data:train.svm} {positive_label:1}",
                 )
-            if self.positive_label is not None and self.positive_ids is not None:
+            if self.has_label and self.positive_ids is not None:
                 raise ParameterError("give either {positive_label} or {positive_ids}, not both")
             self._check_ids()
             return
-        if self.positive_label is not None:
+        if self.has_label:
             raise ParameterError("{positive_label} goes with {data}")
         if self.positive_ids is not None:
             raise ParameterError(
@@ -74,6 +78,11 @@ class TrainingInput:
                 name=name_of(self.positives),
             )
         self._check_ids()
+
+    @property
+    def has_label(self) -> bool:
+        """Whether a label says which rows are positive; text can only be the label of a table."""
+        return self.positive_label is not None or bool(self.table.roles.positive_labels)
 
     def for_kernel(self, name: KernelName) -> TrainingInput:
         """Adapt the input to this kernel; automatic scaling is turned off if it would do harm."""

@@ -220,6 +220,7 @@ def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str
         "n_features": data.n_features,
         "zero_based": data.zero_based,
         **scaled,
+        **({} if data.encoding is None else {"encoding": data.encoding}),
         "data": data.description(),
         "unconverged": None,
         "versions": {
@@ -286,7 +287,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
             "leave {zero_based} out",
         )
     source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
-    return replace(source, zero_based=stored.zero_based)
+    return replace(source, zero_based=stored.zero_based, encoding=stored.encoding)
 
 
 def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:

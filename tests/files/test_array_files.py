@@ -22,6 +22,8 @@ from hypothesis.extra import numpy as arrays_of
 from resvm_cli.errors import DataError
 from resvm_cli.files import array_files
 from resvm_cli.files.array_files import SparseFile, array_path, open_arrays, parse_matrix_market
+from resvm_cli.files.delimited import Table
+from resvm_cli.files.hdf5_files import open_hdf5
 from resvm_cli.files.sources import Source
 from tests.conftest import assert_exit
 
@@ -175,7 +177,10 @@ def read(path: Path, array: str | None = None, used: list[int] | None = None) ->
     """The block of a sparse matrix, or the columns of a table."""
     magic = path.read_bytes()[:4]
     kinds = {b"PK\3\4": "npz", b"PAR1": "parquet", b"\x93NUM": "npy", b"\x89HDF": "hdf5"}
-    found = open_arrays(path.name, str(path), kinds[magic], array)
+    if kinds[magic] == "hdf5":
+        found: Table | SparseFile = open_hdf5(path.name, str(path), array)
+    else:
+        found = open_arrays(path.name, str(path), kinds[magic], array)
     if isinstance(found, SparseFile):
         return found
     parts = [block.columns for block in found.blocks(used)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files import delimited
 from resvm_cli.files.delimited import BLANKS, Layout, TextTable, read_columns, read_number
+from resvm_cli.tables.cells import numbers_of
 
 
 def table(text: bytes, step: int | None = None, **more) -> TextTable:
@@ -43,6 +45,53 @@ def test_what_csv_writes_is_read_back_cell_by_cell(written, data):
     assert found.columns == names
     assert rows(found) == written
     assert rows(found) == written  # and once more
+
+
+ODD = ["", "NA", " 1.5", "1_0", "x", "inf", "1e999", "0x1", "-", "nan", "\u0663", "1 2"]
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**20), 10**20).map(str),
+    st.sampled_from(["1.", ".5", "+2", "-0", "1e-320", "0.1e5", '"3"', *ODD]),
+)
+LINE = st.tuples(
+    NUMBERS, st.sampled_from(["a", "", "ü", '"q"', '"a,b"', '"a""b"', '"a\nb"']), NUMBERS
+)
+
+
+@given(st.lists(LINE, min_size=1, max_size=30), st.integers(1, 60), st.sampled_from(["\n", "\r\n"]))
+def test_numbers_read_in_c_are_those_of_the_csv_module(lines, step, end):
+    text = end.join(["a,b,c", *map(",".join, lines), ""]).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delimited, "CELLS_AT_ONCE", 1)
+        patch.setattr(delimited, "MIN_ROWS", 4)
+        found = list(table(text, step).blocks(numbers={0, 2}))
+        expected = list(table(text, step).blocks())
+    assert [block.n_rows for block in found] == [block.n_rows for block in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert list(one.columns[1]) == list(other.columns[1])
+        assert one.lines.tolist() == other.lines.tolist()
+        assert one.where(one.n_rows - 1, 2) == other.where(one.n_rows - 1, 2)
+        for at in (0, 2):
+            try:
+                values = numbers_of(other, at, "x")
+            except DataError as error:
+                with pytest.raises(DataError, match=re.escape(str(error.message))):
+                    numbers_of(one, at, "x")
+            else:
+                assert np.array_equal(numbers_of(one, at, "x"), values, equal_nan=True)
+                assert np.array_equal(np.signbit(numbers_of(one, at, "x")), np.signbit(values))
+
+
+def test_columns_that_are_not_used_are_not_read():
+    text = b"a,b,c\n" + b"".join(b"%d,%d.5,t\n" % (n, n) for n in range(9000))
+    first, *others = table(text).blocks({0, 1}, {1})
+    assert first.n_rows
+    assert others
+    assert all(isinstance(block.columns[1], np.ndarray) for block in others)
+    assert all(len(block.columns[2]) == 0 for block in others)
+    whole = [value for block in others for value in block.columns[1]]
+    assert whole == [n + 0.5 for n in range(first.n_rows, 9000)]
+    assert [cell for block in others for cell in block.columns[0]][-1] == "8999"
 
 
 def test_blocks_are_of_one_size_whatever_the_pieces(monkeypatch):

@@ -513,6 +513,18 @@ CALLS = {
             "seconds": np.zeros(4),
         },
     ),
+    "cells": (
+        _svmlight.cells,
+        {
+            "text": np.frombuffer(b"1,a\n2,b\n", np.uint8),
+            "separator": 44,
+            "kinds": np.array([1, 2]),
+            "rows": 2,
+            "values": np.zeros(2),
+            "spans": np.zeros((2, 2), np.int64),
+            "odd": np.zeros(6, np.int64),
+        },
+    ),
     "vectors": (
         functools.partial(_svmlight.vectors, _svmlight.shared(0)),
         {
@@ -624,10 +636,10 @@ def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_only_the_text_may_be_read_only(function, name):
+def test_only_what_is_read_may_be_read_only(function, name):
     call, arguments = CALLS[function]
     fixed = read_only(arguments[name])
-    if name == "text":
+    if name in ("text", "kinds"):
         call(*{**arguments, name: fixed}.values())
     else:
         assert_refused(CALLS, function, name, fixed, ValueError, "must be writable")
@@ -641,7 +653,7 @@ def test_arrays_of_other_lengths_are_refused_by_name(function, name):
             assert_refused(CALLS, function, name, other, ValueError, "does not fit")
 
 
-@pytest.mark.parametrize("function", ["scan", "columns", "vectors"])
+@pytest.mark.parametrize("function", ["scan", "columns", "cells", "vectors"])
 def test_text_without_a_closing_newline_is_refused(function):
     assert_refused(CALLS, function, "text", b"1 1:1", ValueError, "must end in a newline")
 

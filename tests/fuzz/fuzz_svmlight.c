@@ -102,6 +102,34 @@ int main(int argc, char **argv)
         free(firsts);
         free(seconds);
 
+        int64_t kinds[4];
+        size_t width = 1 + below(4);
+        struct cells room = {.kinds = kinds, .width = width, .row_capacity = capacity};
+        for (size_t column = 0; column < width; column++) {
+            kinds[column] = (int64_t)below(3);
+            room.numbers += kinds[column] == NUMBER;
+            room.texts += kinds[column] == TEXT;
+        }
+        room.values = malloc(8 * capacity * room.numbers);
+        room.spans = malloc(16 * capacity * room.texts);
+        room.odd = malloc(24 * capacity * room.numbers);
+        struct outcome simple =
+            scan_cells(exact, length, separator ? separator : ';', &room, libc_decimal, NULL);
+        require(simple.rows <= capacity, "rows of cells within capacity");
+        require(simple.status != OK || simple.consumed == length, "all cells consumed when OK");
+        require(simple.consumed == 0 || exact[simple.consumed - 1] == '\n', "whole lines of cells");
+        for (size_t one = 0; one < simple.rows * room.texts; one++)
+            require(room.spans[2 * one] <= room.spans[2 * one + 1] &&
+                        room.spans[2 * one + 1] < (int64_t)simple.consumed,
+                    "texts lie in what was consumed");
+        size_t n_nan = 0;
+        for (size_t one = 0; one < simple.rows * room.numbers; one++)
+            n_nan += isnan(room.values[one]) != 0;
+        require(n_nan == room.n_odd, "each odd cell is nan");
+        free(room.values);
+        free(room.spans);
+        free(room.odd);
+
         struct shared_lines shared = {.key = next_random()};
         int64_t number;
         for (int again = 0; again < 2; again++) { /* the second time every line is known */

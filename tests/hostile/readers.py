@@ -123,7 +123,8 @@ def table(text: bytes, folder: Path) -> None:
     """A table of numbers, as convert reads it."""
     from resvm_cli.errors import ResvmError
     from resvm_cli.files.delimited import TextTable
-    from resvm_cli.tables.features import ColumnRoles, TableFeatures
+    from resvm_cli.tables.encoding import ColumnRoles
+    from resvm_cli.tables.features import TableFeatures
 
     try:
         blocks = list(TableFeatures(TextTable("x", lambda: [text]), ColumnRoles()).blocks())
@@ -315,7 +316,7 @@ def _params(path: str) -> None:
 
 def _feature_map(rows: bytes, path: str) -> None:
     from resvm_cli.commands.convert.convert import ConvertRequest, convert
-    from resvm_cli.tables.features import ColumnRoles, read_feature_map
+    from resvm_cli.tables.encoding import ColumnRoles, TableReading, read_feature_map
 
     known = read_feature_map(path)
     roles = ColumnRoles(row_id="id", missing="zero")
@@ -323,7 +324,7 @@ def _feature_map(rows: bytes, path: str) -> None:
     with open(table, "wb") as file:
         file.write(rows)
     target = f"{path}.svm"
-    request = ConvertRequest(table, roles, target, like=path)
+    request = ConvertRequest(table, TableReading(roles), target, like=path)
     n_rows = convert(request, Run()).n_rows
     with open(target, "rb") as file:
         read = list(_parsed(file.read()))  # what is written can be read
@@ -342,10 +343,10 @@ def _parsed(text: bytes) -> Iterator[Any]:
 
 def _convert(form: str, path: str) -> None:
     from resvm_cli.commands.convert.convert import ConvertRequest, convert
-    from resvm_cli.tables.features import ColumnRoles
+    from resvm_cli.tables.encoding import TableReading
 
     target = f"{path}.{form}"
-    convert(ConvertRequest(path, ColumnRoles(), target), Run())
+    convert(ConvertRequest(path, TableReading(), target), Run())
     with open(target, "rb") as file:
         if form == "svm":
             list(_parsed(file.read()))

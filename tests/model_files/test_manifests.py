@@ -10,11 +10,17 @@ from pathlib import Path
 import pytest
 
 from resvm_cli.commands.inspect import read_inspection, show_inspection
+from resvm_cli.commands.predict.predict import predict
+from resvm_cli.commands.predict.scoring import PredictRequest
 from resvm_cli.commands.rank.rank import RankRequest, rank
+from resvm_cli.commands.train.train import train
 from resvm_cli.errors import ResvmError
+from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
+from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 from tests.conftest import assert_exit
+from tests.training.test_tables import ROWS, reading, write
 
 
 def write_manifest(model: Path, manifest: dict) -> None:
@@ -109,3 +115,45 @@ def test_a_model_without_a_rule_for_drawing_bags_cannot_rank(problem, model, res
         write_manifest(target, changed)
         sets = ("-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q")
         assert_exit(resvm("rank", *sets, "--model", target), 4)
+
+
+@pytest.fixture(scope="module")
+def table_model(tmp_path_factory) -> Path:
+    """A model trained on a table, and rows.csv for it."""
+    folder = tmp_path_factory.mktemp("table")
+    source = TrainingInput(data=write(folder / "rows.csv", ROWS), table=reading())
+    choice = TrainingChoice.from_params(MethodParameters(n_models=2))
+    train(source, choice, str(folder / "m"), Run())
+    return folder
+
+
+@pytest.mark.parametrize("value", [*STRANGE, "missing", "twice", "many"], ids=str)
+def test_any_encoding_is_read_or_refused(value, table_model, tmp_path):
+    whole = (table_model / "m" / "manifest.json").read_bytes()
+    target = shutil.copytree(table_model / "m", tmp_path / "m")
+    request = PredictRequest(str(target), str(table_model / "rows.csv"), str(tmp_path / "out"))
+    n_refused = 0
+    for path in paths(json.loads(whole)["encoding"]):
+        manifest = json.loads(whole)
+        if value == "missing" and path:
+            parent = manifest["encoding"]
+            for key in path[:-1]:
+                parent = parent[key]
+            del parent[path[-1]]
+        elif value == "twice":
+            manifest["encoding"]["columns"] *= 2
+        elif value == "many":
+            bits = {"name": "x", "kind": "morgan", "first": 1, "bits": 16, "radius": 2}
+            columns = [{**bits, "counts": False, "name": str(number)} for number in range(10**5)]
+            manifest["encoding"] |= {"columns": columns, "features": ["f"] * 16}
+        else:
+            put(manifest, ("encoding", *path), value)
+        write_manifest(target, manifest)
+        try:
+            read_inspection(str(target))
+            predict(request, Run())
+        except ResvmError:
+            n_refused += 1
+        if value in ("twice", "many"):
+            break
+    assert n_refused

@@ -25,6 +25,7 @@ from resvm_cli.options.option_groups import (
     panel_of,
     place_option,
 )
+from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import DataOptions, MethodOptions
 from resvm_cli.options.values import parse_choice, parse_kernel
 from resvm_cli.parameters import (
@@ -40,7 +41,7 @@ from resvm_cli.parameters import (
     TRAINING_TABLE,
     MethodParameters,
 )
-from resvm_cli.tables.features import MISSING_RULES
+from resvm_cli.tables.encoding import MISSING_RULES, ColumnRoles, TableReading
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 
@@ -169,10 +170,33 @@ def test_auto_keeps_what_was_given_and_leaves_the_scaling_open_where_it_was_not(
 
 def test_every_option_of_the_data_reaches_the_training_input():
     values = {name: name for name in names_of(DataOptions)} | {"scale": "maxabs"}
-    source = DataOptions(**values).training_input("standard", groups="g", keep_ids=True)
-    values["scale"] = "standard"
+    values["positive_label"] = ["1"]
+    table = TableOptions(
+        id_column="i",
+        label_column="y",
+        columns=["a,b", "c"],
+        drop=["d"],
+        categorical=["e"],
+        missing="mean",
+        separator="tab",
+        header=False,
+        decimal_comma=True,
+        array="X",
+    )
+    source = DataOptions(**values).training_input("standard", table, groups="g", keep_ids=True)
+    roles = ColumnRoles(
+        label="y",
+        positive_labels=("1",),
+        row_id="i",
+        only=("a", "b", "c"),
+        dropped=("d",),
+        categories=("e",),
+        missing="mean",
+    )
+    reading = TableReading(roles, "\t", header=False, decimal_comma=True, array="X")
+    values |= {"scale": "standard", "positive_label": 1.0, "table": reading}
     assert source == TrainingInput(**values, groups="g", keep_ids=True)
-    assert DataOptions().training_input(None) == TrainingInput()
+    assert DataOptions().training_input(None, TableOptions()) == TrainingInput()
 
 
 def test_a_choice_is_refused_with_the_names_to_choose_from():
@@ -216,9 +240,9 @@ def panels(command: str) -> list[str]:
 
 def test_data_and_output_come_first_and_the_rarely_needed_last():
     assert panels("train") == [
-        *("Data", "Output", "Method", "Base models", "Running", ADVANCED)
+        *("Data", "Columns", "Output", "Method", "Base models", "Running", ADVANCED)
     ]  # fmt: skip
-    assert panels("rank")[:3] == ["Data", "Ranking", "Output"]
+    assert panels("rank")[:4] == ["Data", "Columns", "Ranking", "Output"]
     assert panels("convert")[0] == "Columns"
 
 

@@ -104,7 +104,7 @@ def refusal(line: str) -> CommandLineError:
         ("train -j 0", "-j/--jobs is 0; at least 1 was expected", "`resvm train --help`"),
         ("train -c much", "-c/--c-unl is 'much'; a number was expected", "`resvm train --help`"),
         (
-            "train --data d.csv --positive-label hit",
+            "score --labels d.csv --positive-label hit",
             "--positive-label is 'hit'; a number was expected",
             "labels in svmlight files are numbers; if the file is a table: resvm convert",
         ),

@@ -26,7 +26,9 @@ def column(*cells: str, decimal_comma: bool = False) -> TableBlock:
 
 def integers(*values: int) -> TableBlock:
     array = np.array(values)
-    return TableBlock([array], len(array), lambda row, column: f"{row}:{column}")
+    return TableBlock(
+        [array], len(array), lambda row, column: f"{row}:{column}", np.arange(len(array))
+    )
 
 
 def test_large_integers_are_exact_as_texts_and_ids_and_doubles_as_numbers():
@@ -50,7 +52,7 @@ def test_a_decimal_comma_is_read_in_numbers_and_labels_and_left_in_ids():
         assert found.tolist() == [1.5, -0.25, 35, 7]
     assert ids_of(block, 0) == ["1,5", "-,25", "3,5e1", "7"]
     assert matrix_of(block, [0]) is None  # so that it is read as above
-    assert not is_text(block, 0, "a")
+    assert not is_text([(block, 0)], "a")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_a_decimal_comma_is_read_in_numbers_and_labels_and_left_in_ids():
 )
 def test_a_point_in_a_number_with_decimal_commas_is_refused_with_its_place(cell, advice):
     with pytest.raises(DataError) as alone:
-        is_text(column(cell, decimal_comma=True), 0, "a")
+        is_text([(column(cell, decimal_comma=True), 0)], "a")
     assert f"t:2:1: '{cell}' in column 'a'; expected a number" in str(alone.value)
     with pytest.raises(DataError) as below:
         numbers_of(column("1,5", cell, decimal_comma=True), 0, "a")
@@ -85,12 +87,12 @@ def test_a_point_in_a_number_with_decimal_commas_is_refused_with_its_place(cell,
 )
 def test_numbers_with_separators_are_no_categories(cell, advice):
     with pytest.raises(DataError) as caught:
-        is_text(column(cell, "", cell), 0, "a")
+        is_text([(column(cell, "", cell), 0)], "a")
     assert advice in str(caught.value)
-    assert is_text(column(cell, "x"), 0, "a")
+    assert is_text([(column(cell, "x"), 0)], "a")
 
 
 @pytest.mark.parametrize("cell", ["31.12.2020", "2020-01-01", "10.0.0.1", "True", "5%", "1.2.3"])
 def test_dates_and_the_like_are_texts(cell):
-    assert is_text(column(cell), 0, "a")
-    assert is_text(column(cell, decimal_comma=True), 0, "a")
+    assert is_text([(column(cell), 0)], "a")
+    assert is_text([(column(cell, decimal_comma=True), 0)], "a")

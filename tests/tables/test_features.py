@@ -9,7 +9,8 @@ import pytest
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.delimited import TextTable
 from resvm_cli.rows import Rows
-from resvm_cli.tables.features import ColumnRoles, FeatureMap, TableFeatures, read_feature_map
+from resvm_cli.tables.encoding import ColumnRoles, FeatureMap, read_feature_map
+from resvm_cli.tables.features import TableFeatures
 
 TABLE = b"id,y,a,b,c\nr1,0,1,2,red\nr2,1,3,4,blue\n"
 PLAIN = ColumnRoles(label="y", row_id="id", dropped=("b",))

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from resvm_cli.errors import CommandLineError
+from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import Json, Quiet, command_run, output_option
-from resvm_cli.options.training import ZeroBased, data_option
+from resvm_cli.options.tables import TableOptions, column_option
+from resvm_cli.options.training import ZeroBased
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
@@ -18,22 +20,22 @@ from resvm_cli.report.terminal import print_json
 if TYPE_CHECKING:
     from resvm_cli.commands.convert.convert import ConvertResult
 
-column_option = partial(typer.Option, rich_help_panel="Columns")
 molecule_option = partial(typer.Option, rich_help_panel="Molecules")
 
 
+@fold_options
 def convert(
+    *,
     file: Annotated[
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV, TSV, .npy, .npz, Matrix Market, Parquet, HDF5 or svmlight (- is stdin);"
+            help="CSV, TSV, .npy, .npz, Matrix Market, Parquet, HDF5, .h5ad or svmlight (- is"
+            " stdin);"
             " the format is detected from the content.",
         ),
     ],
-    label_column: Annotated[
-        str | None, column_option(metavar="NAME", help="Column with the labels.")
-    ] = None,
+    table: TableOptions,
     positive_label: Annotated[
         list[str] | None,
         column_option(
@@ -41,42 +43,12 @@ def convert(
             help="Rows with this label become 1, all others 0; may be repeated.",
         ),
     ] = None,
-    id_column: Annotated[
-        str | None,
-        column_option(metavar="NAME", help="Column with row ids, written as # id."),
-    ] = None,
-    columns: Annotated[
-        list[str] | None,
-        column_option(
-            metavar="NAMES",
-            help="Columns to use as features, separated by commas.",
-            show_default="all others",
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None, column_option(metavar="NAMES", help="Columns to drop.")
-    ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        column_option(
-            metavar="NAMES",
-            help="Columns to one-hot encode.",
-            show_default="text columns",
-        ),
-    ] = None,
-    missing: Annotated[
-        str | None,
-        column_option(
-            metavar="RULE",
-            show_default="refuse",
-            autocompletion=offered("refuse", "drop", "zero", "mean", "median"),
-            help="Missing values: refuse (fail), drop the row, or fill in zero or the column's"
-            " mean or median.",
-        ),
-    ] = None,
     like: Annotated[
         str | None,
-        column_option(metavar="MAP", help="Use the features in this file, written by --map."),
+        column_option(
+            metavar="MAP",
+            help="Use the features in this file, written by --map, or of this model.",
+        ),
     ] = None,
     smiles_column: Annotated[
         str | None,
@@ -99,30 +71,6 @@ def convert(
     counts: Annotated[
         bool, molecule_option("--counts", help="Use count fingerprints, for the minmax kernel.")
     ] = False,
-    separator: Annotated[
-        str | None,
-        data_option(
-            metavar="CHAR",
-            help="Column separator: a character, or tab.",
-            show_default="the most frequent one in the first line",
-        ),
-    ] = None,
-    header: Annotated[
-        bool | None,
-        data_option(
-            "--header/--no-header",
-            help="Whether the first line contains column names; if not, columns are numbered.",
-            show_default="yes",
-        ),
-    ] = None,
-    decimal_comma: Annotated[
-        bool,
-        data_option("--decimal-comma", help="Numbers are written 0,5 instead of 0.5."),
-    ] = False,
-    array: Annotated[
-        str | None,
-        data_option(metavar="NAME", help="Matrix to read, if an .npz or HDF5 file has several."),
-    ] = None,
     zero_based: ZeroBased = False,
     output: Annotated[
         str | None,
@@ -169,34 +117,17 @@ def convert(
     - `resvm convert data.svm -o data.npz`
     """
     from resvm_cli.commands.convert import convert as job
-    from resvm_cli.tables.features import MISSING_RULES, ColumnRoles
 
-    roles = ColumnRoles(
-        label=label_column,
-        positive_labels=tuple(positive_label or ()),
-        row_id=id_column,
-        smiles=smiles_column,
-        only=_names(columns),
-        dropped=_names(drop),
-        categories=_names(categorical),
-        missing=None if missing is None else parse_choice("--missing", missing, MISSING_RULES),
-        bits=bits,
-        radius=radius,
-        counts=counts,
-    )
+    molecules = {"smiles": smiles_column, "bits": bits, "radius": radius, "counts": counts}
     request = job.ConvertRequest(
         source=file,
-        roles=roles,
+        reading=table.reading(positive_label, **molecules),
         target=output,
         positives=positives,
         unlabeled=unlabeled,
         form=None if to is None else parse_choice("--to", to, job.FORMATS),
         write_map=feature_map,
         like=like,
-        separator={"tab": "\t", "\\t": "\t"}.get(separator or "", separator),
-        header=header,
-        decimal_comma=decimal_comma,
-        array=array,
         zero_based=zero_based,
     )
     if json and request.target in (None, "-") and request.positives is None:
@@ -215,10 +146,6 @@ def convert(
             terminal.note(text)
     else:
         _show(result)
-
-
-def _names(given: list[str] | None) -> tuple[str, ...]:
-    return tuple(name.strip() for text in given or () for name in text.split(","))
 
 
 def _show(result: ConvertResult) -> None:

@@ -6,43 +6,35 @@ means, medians and the width of a CSV file require a second pass. NumPy files ar
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from resvm_cli.errors import DataError, Message, ParameterError, Text
-from resvm_cli.files.array_files import SparseFile, array_path, open_arrays, write_npy, write_npz
+from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
+from resvm_cli.files.array_files import write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
-from resvm_cli.files.delimited import MAX_ROWS, TextTable, line_writer
-from resvm_cli.files.file_kinds import (
-    USUAL_NAMES,
-    first_line,
-    has_pairs,
-    is_smiles,
-    kind_of,
-    refuse_smiles,
-    require_svmlight,
-    with_head,
-)
+from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import STDOUT, name_of
-from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
+from resvm_cli.files.svmlight import Block, format_block, format_number
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
-from resvm_cli.tables.cells import matcher
-from resvm_cli.tables.features import (
+from resvm_cli.tables.encoding import (
     MAX_BITS,
     MAX_RADIUS,
     MIN_BITS,
     ColumnRoles,
     FeatureMap,
-    TableFeatures,
+    TableReading,
     read_feature_map,
 )
+from resvm_cli.tables.inputs import RowInput
+from resvm_cli.tables.notes import doubtful_columns, notes_on_rows
 
 FormatName: TypeAlias = Literal["svmlight", "csv", "tsv", "npy", "npz"]
 FORMATS: tuple[FormatName, ...] = ("svmlight", "csv", "tsv", "npy", "npz")
@@ -55,17 +47,13 @@ class ConvertRequest:
     """The file to convert, the roles of its columns, and the outputs."""
 
     source: str
-    roles: ColumnRoles
+    reading: TableReading
     target: str | None = None  # None: stdout, or the two files below
     positives: str | None = None
     unlabeled: str | None = None
     form: FormatName | None = None  # None: from the extension of the target
     write_map: str | None = None
     like: str | None = None
-    separator: str | None = None
-    header: bool | None = None
-    decimal_comma: bool = False
-    array: str | None = None
     zero_based: bool = False
 
     def check(self) -> None:
@@ -87,10 +75,7 @@ class ConvertRequest:
             )
         if self.write_map == STDOUT:
             raise ParameterError("{map} must be the name of a file")
-        if self.separator is not None and len(self.separator) != 1:
-            raise ParameterError(
-                "{separator} must be one character or tab, got '{text}'", text=self.separator
-            )
+        self.reading.check()
         roles = self.roles
         bits_fit = roles.bits is None or MIN_BITS <= roles.bits <= MAX_BITS
         if not bits_fit or not 0 <= (roles.radius or 0) <= MAX_RADIUS:
@@ -100,6 +85,10 @@ class ConvertRequest:
                 most=MAX_BITS,
                 widest=MAX_RADIUS,
             )
+
+    @property
+    def roles(self) -> ColumnRoles:
+        return self.reading.roles
 
     @property
     def format(self) -> FormatName:
@@ -114,7 +103,7 @@ class ConvertRequest:
 
     @property
     def needs_two_passes(self) -> bool:
-        return self.format in ("csv", "tsv") or self.roles.missing in ("mean", "median")
+        return self.format in ("csv", "tsv") or self.reading.needs_two_passes
 
 
 @dataclass(frozen=True)
@@ -132,10 +121,9 @@ class ConvertResult:
 def convert(request: ConvertRequest, run: Run) -> ConvertResult:
     """Read a table or an array and write it in another format."""
     request.check()
-    known = None if request.like is None else read_feature_map(request.like)
     source = Source(request.source, once=not request.needs_two_passes)
     try:
-        rows = _open(request, source, known)
+        rows = _Rows(request, source)
         result = _write(request, rows, run)
         if request.write_map is not None:
             with output(request.write_map) as write:
@@ -145,15 +133,22 @@ def convert(request: ConvertRequest, run: Run) -> ConvertResult:
         source.close()
 
 
-@dataclass
-class _Input:
-    """The input rows: each call of ``blocks`` reads them again from the start."""
+class _Rows(RowInput):
+    """The rows to convert; features are numbered from 1."""
 
-    name: str
-    blocks: Callable[[], Iterator[Block]]
-    table: TableFeatures | None
-    named: FeatureMap | None  # the map given, or that of the table
-    n_features: int | None = None  # None: the largest index
+    def __init__(self, request: ConvertRequest, source: Source) -> None:
+        known = None if request.like is None else _known_features(request.like)
+        super().__init__(
+            source, request.reading, zero_based=request.zero_based, known=known is not None
+        )
+        self.encode(known)
+        self.named = known if self.features is None else self.features.map
+
+    def blocks(self, **options: Any) -> Iterator[Block]:
+        for block in super().blocks(**options):
+            if self.is_text and self._zero_based:
+                block = replace(block, rows=replace(block.rows, indices=block.rows.indices + 1))
+            yield block
 
     def feature_map(self) -> FeatureMap:
         if self.named is None:
@@ -163,72 +158,22 @@ class _Input:
         return self.named
 
 
-def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> _Input:
-    head, text = with_head(source.pieces())
-    kind = kind_of(head)
-    started: list[Iterator[bytes]] = [text]
+def _known_features(path: str) -> FeatureMap:
+    """Return the features in a map that convert wrote, or in a model trained on a table."""
+    if not os.path.isdir(path):
+        return read_feature_map(path)
+    from resvm_cli.model_files.directory import read_manifest, stored_encoding
 
-    def pieces() -> Iterator[bytes]:
-        return started.pop() if started else source.pieces()
-
-    if kind in ("excel", "zip", "utf-16"):
-        next(require_svmlight(text, source.name))  # raises an error with advice
-    roles = request.roles
-    if is_smiles(source.name, head) and not (roles.asked or known):
-        refuse_smiles(source.name, head)
-    # a single column looks like svmlight (no separator) but has no index:value pairs
-    text_alone = request.separator is None and request.header is None and not roles.asked
-    if kind == "svmlight" and (text_alone or has_pairs(first_line(head))):
-        _refuse_roles(roles, source.name)
-        mark = matcher(roles.positive_labels) if roles.positive_labels else None
-
-        def parsed() -> Iterator[Block]:
-            for block in parse_pieces(
-                pieces(), source.name, zero_based=request.zero_based, with_comments=True
-            ):
-                if request.zero_based:
-                    shifted = block.rows.indices + 1
-                    block = replace(block, rows=replace(block.rows, indices=shifted))
-                yield block if mark is None else _marked(block, mark)
-
-        return _Input(source.name, parsed, None, known)
-    if kind in ("svmlight", "table"):
-        separator = request.separator
-        table = TextTable(
-            source.name,
-            pieces,
-            separator=separator,
-            header=request.header,
-            decimal_comma=request.decimal_comma,
+    known = stored_encoding(read_manifest(path))
+    if known is None:
+        raise ModelError(
+            f"{path}: was not trained on a table, so it does not know any columns",
+            Message("use the map of the table: {like:MAP}"),
         )
-        features = TableFeatures(table, roles, known)
-        return _Input(source.name, features.blocks, features, features.map)
-    with array_path(source, text) as path:
-        arrays = open_arrays(source.name, path, kind, request.array)
-    if isinstance(arrays, SparseFile):
-        _refuse_roles(roles, source.name)
-        whole = arrays.block
-        if roles.positive_labels:
-            whole = _marked(whole, matcher(roles.positive_labels))
-        return _Input(source.name, lambda: whole.slices(MAX_ROWS), None, known, arrays.n_features)
-    features = TableFeatures(arrays, roles, known)
-    return _Input(source.name, features.blocks, features, features.map)
+    return known
 
 
-def _refuse_roles(roles: ColumnRoles, name: str) -> None:
-    for parameter in roles.asked:
-        raise DataError(
-            Message(f"{{file}}: no named columns, so {{{parameter}}} cannot be used", file=name),
-            "omit the option: the rows already have labels and ids",
-        )
-
-
-def _marked(block: Block, is_positive: Callable[[str], bool]) -> Block:
-    texts = ["" if np.isnan(one) else format_number(one) for one in block.labels.tolist()]
-    return replace(block, labels=np.array([float(is_positive(text)) for text in texts]))
-
-
-def _write(request: ConvertRequest, rows: _Input, run: Run) -> ConvertResult:
+def _write(request: ConvertRequest, rows: _Rows, run: Run) -> ConvertResult:
     counted = _Counted(rows.name, run)
     form = request.format
     target = request.target or STDOUT
@@ -308,18 +253,18 @@ class _Counted:
             self._run.progress(f"converting {self._name}", self.n_rows, None)
 
 
-def _width(rows: _Input, counted: _Counted) -> int:
+def _width(rows: _Rows, counted: _Counted) -> int:
     if rows.named is not None:
         return max(len(rows.named.names), counted.max_index)
     return max(counted.max_index, rows.n_features or 0)
 
 
 def _require_rows(
-    request: ConvertRequest, rows: _Input, counted: _Counted, *, both: bool = False
+    request: ConvertRequest, rows: _Rows, counted: _Counted, *, both: bool = False
 ) -> None:
     if not counted.n_rows:
         raise DataError(f"{rows.name}: no rows are left", "every row has a missing value")
-    table = rows.table
+    table = rows.features
     if table is not None and table.n_unseen and not counted.max_index:
         raise DataError(
             f"{rows.name}: no row has a feature, because none of its categories is in"
@@ -328,12 +273,7 @@ def _require_rows(
         )
     wanted = request.roles.positive_labels
     if wanted and not counted.n_positives:
-        seen = list(rows.table.labels_seen) if rows.table is not None else []
-        listed = ", ".join(text or "(none)" for text in seen[:20])
-        raise DataError(
-            f"{rows.name}: no row has the label {' or '.join(wanted)}",
-            f"the labels are {listed}" if listed else None,
-        )
+        raise rows.no_positive_row()
     if both and counted.n_positives == counted.n_rows:
         raise DataError(
             f"{rows.name}: every row has the label {' or '.join(wanted)}; no row is unlabeled"
@@ -351,7 +291,7 @@ def _require_dense(n_rows: int, width: int) -> None:
 class _CsvLines:
     """Formats blocks as CSV, one column per feature."""
 
-    def __init__(self, rows: _Input, counted: _Counted, separator: str) -> None:
+    def __init__(self, rows: _Rows, counted: _Counted, separator: str) -> None:
         self._width = _width(rows, counted)
         if self._width > MAX_CSV_FEATURES:
             raise DataError(
@@ -387,8 +327,8 @@ class _CsvLines:
         return "".join(lines).encode("utf-8", "surrogateescape")
 
 
-def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator[Text]:
-    table, like = rows.table, request.like
+def _notes(request: ConvertRequest, rows: _Rows, counted: _Counted) -> Iterator[Text]:
+    table, like = rows.features, request.like
     if table is not None:
         for name, n_values in table.categories.items():
             text = "the column '{name}' is categorical: {n_values:,} features, one per value"
@@ -398,33 +338,11 @@ def _notes(request: ConvertRequest, rows: _Input, counted: _Counted) -> Iterator
                 text += ", no two rows are the same; if it contains ids, use {id_column} {column}"
             yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
         if like is None:
-            yield from _doubtful_columns(table, request.roles)
+            yield from doubtful_columns(table)
             if table.categories and request.write_map is None:
                 yield Message("use {map:FILE} to save the feature names, for {like:FILE} later")
-        if table.n_dropped:
-            shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
-            why = f"a missing value or an invalid molecule ({', '.join(shown)})"
-            yield f"{table.n_dropped:,} rows were dropped: {why}"
-        if table.n_unseen:
-            yield f"{table.n_unseen:,} values are not in {name_of(like or '')} and get no feature"
+        yield from notes_on_rows(table, name_of(like or ""))
     if counted.has_qids and request.format != "svmlight":
         yield "qid: is only kept in svmlight text"
     if request.format == "npy" and (counted.has_labels or counted.has_ids):
         yield "a .npy file contains only features; .npz keeps labels and ids too"
-
-
-def _doubtful_columns(table: TableFeatures, roles: ColumnRoles) -> Iterator[Text]:
-    """Yield warnings about feature columns that may really be labels or row numbers."""
-    for name in table.feature_columns:
-        texts = []
-        if roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
-            texts.append(
-                "the column '{name}' is among the features; if it contains labels, they leak the"
-                " answer: use {label_column} {column} or {drop} {column}"
-            )
-        if name in table.unnamed:
-            texts.append(
-                "the column '{name}' has no name in the file and is among the features; if it"
-                " numbers the rows, use {id_column} {column} or {drop} {column}"
-            )
-        yield from (Message(text, name=name, column=shlex.quote(name)) for text in texts)

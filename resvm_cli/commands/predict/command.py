@@ -10,6 +10,7 @@ import typer
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, Task, output_option
+from resvm_cli.options.tables import Annotate, TableFileOptions
 from resvm_cli.options.training import ZeroBased, method_option
 from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
 from resvm_cli.parameters import check_contamination
@@ -33,8 +34,13 @@ def predict(
     ],
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Rows to score (svmlight; - is stdin)."),
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Rows to score: svmlight text or a table (- is stdin). Columns of a table are"
+            " found by name, as the model was trained on them.",
+        ),
     ] = None,
+    table: TableFileOptions,
     output: Annotated[
         str, output_option("-o", "--output", metavar="FILE", help="Output file (- is stdout).")
     ] = "-",
@@ -45,6 +51,7 @@ def predict(
             help="Write one output per input file, FILE.pred; finished outputs are skipped.",
         ),
     ] = None,
+    annotate: Annotate = None,
     form: Annotated[
         str,
         output_option(
@@ -70,7 +77,11 @@ def predict(
     ] = False,
     ids: Annotated[
         bool,
-        output_option("--ids", help="Copy each row's trailing comment (# name) to the output."),
+        output_option(
+            "--ids",
+            help="Copy each row's id to the output: its trailing comment (# name), or its cell in"
+            " --id-column, which implies --ids.",
+        ),
     ] = False,
     json: Json = False,
     threshold: Annotated[
@@ -163,10 +174,15 @@ def predict(
         votes=votes,
         member_values=member_values,
         probability=probability,
-        ids=ids,
+        ids=ids or table.id_column is not None,
+        table=table.reading(),
+        annotate=annotate,
         zero_based=zero_based,
     )
+    request.check()
     if out_dir is not None:
+        if annotate is not None:
+            raise CommandLineError("--annotate writes one table: it cannot go with --out-dir")
         with running.run(cluster) as run:
             result = job.predict_files(request, sources, out_dir, share, run)
         if not running.quiet:

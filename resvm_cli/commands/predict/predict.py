@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,8 @@ from resvm_cli.files.predictions import (
     labeled,
 )
 from resvm_cli.files.run_directory import OutputDirectory, output_names
-from resvm_cli.files.streams import STDIN, file_digest, name_of
+from resvm_cli.files.sources import Source
+from resvm_cli.files.streams import STDIN, comes_at_once, file_digest, name_of
 from resvm_cli.files.svmlight import Block, map_blocks
 from resvm_cli.model.decisions import are_unlike, threshold_for_recall
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
@@ -35,6 +37,11 @@ from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, RowDigest
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
+from resvm_cli.tables.encoding import TableReading
+from resvm_cli.tables.inputs import RowInput
+
+if TYPE_CHECKING:
+    from resvm_cli.tables.annotate import Annotation
 
 if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
@@ -44,7 +51,7 @@ FRACTION_NEW = 0.01
 MAX_CELLS = 1 << 22  # rows times members of one block: 32 MB
 SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
 # Fields that do not affect the lines of output.
-PATHS = ("model", "source", "target")
+PATHS = ("model", "source", "target", "annotate")
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,8 @@ def predict_files(
 def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict[str, Any]:
     """Return everything that an output depends on: the model, the input and the options."""
     options = {name: value for name, value in asdict(request).items() if name not in PATHS}
+    if request.table == TableReading():  # as before there were tables
+        del options["table"]
     return {
         "model": model.manifest["manifest_sha256"],
         "input": file_digest(source),
@@ -140,14 +149,23 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
     scorer = BlockScorer.for_model(
         request, model, decision, threshold, formatted=rule is None, classes=classes
     )
-    job = _Pass(scorer, run)
-    with parallel.inner_threads_held(), output(request.target) as write:
-        if rule is None:
-            for block in job.blocks():
-                job.write(write, block.predictions, block.text)
-        else:
-            _predict_top(job, rule, write, run)
-    job.finish()
+    with ExitStack() as opened:
+        opened.enter_context(parallel.inner_threads_held())
+        source = Source(request.source, once=request.annotate is None)
+        opened.callback(source.close)
+        rows = RowInput(source, request.table, zero_based=model.zero_based)
+        rows.encode_like(model.encoding)
+        annotation = None
+        if request.annotate is not None:
+            annotation = opened.enter_context(_annotation(request.annotate, rows))
+        job = _Pass(scorer, rows, annotation, run)
+        with output(request.target) as write:
+            if rule is None:
+                for block in job.blocks():
+                    job.write(write, block.predictions, block.text)
+            else:
+                _predict_top(job, rule, write, run)
+        job.finish()
     return PredictResult(
         job.n_rows,
         job.n_positive,
@@ -156,6 +174,17 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
         None if scorer.usual is None else job.n_unlike,
         tuple(run.notes),
     )
+
+
+def _annotation(path: str, rows: RowInput) -> AbstractContextManager[Annotation]:
+    if rows.features is None:
+        raise DataError(
+            Message("{file}: {annotate} needs a table with columns", file=rows.name),
+            Message("omit {annotate}: the predictions are in the order of the rows"),
+        )
+    from resvm_cli.tables.annotate import Annotation
+
+    return Annotation(path, rows.features)
 
 
 class _TrainingSets:
@@ -198,7 +227,11 @@ class _TrainingSets:
 class _Pass:
     """One pass that scores all rows block by block and counts what to report."""
 
-    def __init__(self, scorer: BlockScorer, run: Run) -> None:
+    def __init__(
+        self, scorer: BlockScorer, rows: RowInput, annotation: Annotation | None, run: Run
+    ) -> None:
+        self._rows = rows
+        self._annotation = annotation
         self._scorer = scorer
         self._request = scorer.request
         self._run = run
@@ -209,20 +242,9 @@ class _Pass:
 
     def blocks(self) -> Iterator[ScoredBlock]:
         """Yield each block of rows with its scores, as rows arrive."""
-        request, model = self._request, self._scorer.model
-        multiple = self._scorer.predictor.rows_multiple
-        for block, scored in map_blocks(
-            BlockScorer.score,
-            self._scorer,
-            request.source,
-            self._run,
-            zero_based=model.zero_based,
-            with_comments=request.ids,
-            multiple=multiple,
-            max_rows=max(1, MAX_CELLS // (multiple * len(model.ensemble.members))) * multiple,
-        ):
+        for block, scored in self._scored():
             if scored.first_bad is not None:
-                raise _not_finite(name_of(request.source), int(block.lines[scored.first_bad]))
+                raise _not_finite(self._rows.name, int(block.lines[scored.first_bad]))
             self.n_rows += len(block)
             self._trained_on.add(block)
             self.n_unlike += scored.n_unlike
@@ -232,12 +254,37 @@ class _Pass:
             yield scored
             self._run.progress("predicting", self.n_rows, None)
 
+    def _scored(self) -> Iterator[tuple[Block, ScoredBlock]]:
+        scorer, run, name = self._scorer, self._run, name_of(self._request.source)
+        rows = self._rows
+        if rows.is_text:
+            multiple = scorer.predictor.rows_multiple
+            n_members = len(scorer.model.ensemble.members)
+            yield from map_blocks(
+                BlockScorer.score,
+                scorer,
+                rows.pieces(),
+                name,
+                run,
+                zero_based=scorer.model.zero_based,
+                with_comments=self._request.ids,
+                multiple=multiple if comes_at_once(self._request.source) else 1,
+                max_rows=max(1, MAX_CELLS // (multiple * n_members)) * multiple,
+            )
+            return
+        blocks = self._rows.blocks()
+        if not self._request.ids:
+            blocks = (replace(block, comments=None) for block in blocks)
+        yield from run.stream_shared(_score_rows, scorer, blocks)
+
     def write(
         self, write: Callable[[bytes], object], block: PredictionBlock, text: bytes | None = None
     ) -> None:
         if self._n_written == 0:
             write(format_header(self._request.form, block))
         write(format_block(self._request.form, block) if text is None else text)
+        if self._annotation is not None:
+            self._annotation.add(block)
         self._n_written += len(block.labels)
         self.n_positive += int((block.labels == 1).sum())
 
@@ -261,6 +308,15 @@ class _Pass:
             )
         if self._request.ids and not self._n_named:
             self._run.notice("no row has a trailing comment (# name) to use as its id")
+        if self._rows.features is not None:
+            from resvm_cli.tables.notes import notes_on_prediction
+
+            for text in notes_on_prediction(self._rows.features):
+                self._run.notice(text)
+
+
+def _score_rows(scorer: BlockScorer, block: Block) -> tuple[Block, ScoredBlock]:
+    return block, scorer.score(block)
 
 
 def _threshold_for_recall(

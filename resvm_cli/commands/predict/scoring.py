@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.predictions import FormatName, PredictionBlock, format_block
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
@@ -18,6 +18,7 @@ from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, distinct
 from resvm_cli.svm import kernels
+from resvm_cli.tables.encoding import TableReading, check_annotated
 
 if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
@@ -52,6 +53,19 @@ class PredictRequest:
     probability: bool = False
     ids: bool = False
     zero_based: bool = False
+    table: TableReading = field(default_factory=TableReading)  # how to read a table
+    annotate: str | None = None  # where to write the table with its predictions
+
+    def check(self) -> None:
+        """Reject parameters about tables that cannot work, before any file is read."""
+        self.table.check()
+        if self.table.roles.missing == "drop":
+            raise ParameterError(
+                "{missing:drop} cannot be used here: every row is predicted",
+                "fill in missing values: {missing:zero}",
+            )
+        if self.annotate is not None:
+            check_annotated(self.annotate)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
+from resvm_cli.options.tables import Annotate, TableOptions
 from resvm_cli.options.training import DataOptions, Groups, MethodOptions, method_option
 from resvm_cli.options.values import offered, parse_choice
 from resvm_cli.parameters import RANKING_TABLE
@@ -97,6 +98,7 @@ class ListingOptions:
             help="Write a web page with charts and a ranking to search and sort.",
         ),
     ] = None
+    annotate: Annotate = None
     why_out: Annotated[
         str | None,
         output_option(
@@ -113,6 +115,7 @@ def rank(
     context: typer.Context,
     *,
     data: DataOptions,
+    table: TableOptions,
     groups: Groups = None,
     ranking: RankingOptions,
     model: Annotated[
@@ -178,7 +181,7 @@ def rank(
     choose = ranking_choice if model is None and not no_auto else training_choice
     choice, scale = choose(given)
     request = RankRequest(
-        source=data.training_input(scale, groups=groups, keep_ids=True),
+        source=data.training_input(scale, table, groups=groups, keep_ids=True),
         choice=choice,
         model=model,
         target=output,
@@ -186,6 +189,7 @@ def rank(
         negatives=ranking.negatives,
         tested=ranking.tested,
         feature_map=ranking.feature_map,
+        annotate=listing.annotate,
         intervals=not ranking.no_interval,
         page=listing.html is not None,
         **{name: getattr(ranking, name) for name in RANKING_TABLE},

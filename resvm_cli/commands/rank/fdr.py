@@ -17,7 +17,7 @@ from resvm_cli.commands.rank.listing import CONFORMAL, PRECISION, Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer, TrustedNegatives
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
-from resvm_cli.files.svmlight import Block, read_file
+from resvm_cli.files.svmlight import Block
 from resvm_cli.metrics.class_mixture import (
     MIN_POSITIVES,
     MIN_UNLABELED,
@@ -28,6 +28,7 @@ from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.decisions import are_unlike, usual_range
 from resvm_cli.model.out_of_bag import EqualRows
 from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.training.data import TrainingData
 
 ROUNDING = 1e-12
 SUPPOSED = (0.01, 0.05, 0.1, 0.2, 0.4)  # fractions of U
@@ -88,12 +89,12 @@ def what_if(classes: ClassMixture) -> Iterator[WhatIf]:
             yield WhatIf(b, depth, round(depth * float(precision[depth - 1]), 1))
 
 
-def read_negatives(path: str, *, zero_based: bool) -> Block:
-    """Read a file of trusted negatives."""
-    block = read_file(path, zero_based=zero_based)
-    if not len(block):
+def read_negatives(path: str, data: TrainingData) -> Block:
+    """Read a file of trusted negatives, with the features of the training data."""
+    blocks = list(data.read_alike(path))
+    if not blocks:
         raise DataError(f"{name_of(path)}: has no rows", "trusted negatives were expected")
-    return block
+    return Block.concatenate(blocks)
 
 
 @dataclass(frozen=True, eq=False)

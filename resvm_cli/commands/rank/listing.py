@@ -96,6 +96,12 @@ class Listing:
         """The expected number of false positives down to each row; None unless this is an audit."""
         return self.further.get(EXPECTED_FALSE[0])
 
+    def results(self) -> dict[str, list[Any]]:
+        """Return the columns other than the id, for a table that has ids of its own."""
+        columns = map(list, zip(*self.records(), strict=True))
+        found = dict(zip(self.columns, columns, strict=True))
+        return {name: column for name, column in found.items() if name != "id"}
+
     def records(self) -> Iterator[tuple[Any, ...]]:
         """Yield one tuple of columns per row, with None for an empty cell."""
         for start in range(0, len(self), LINES_AT_ONCE):

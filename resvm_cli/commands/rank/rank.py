@@ -49,6 +49,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.tables.encoding import check_annotated
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
@@ -79,6 +80,7 @@ class RankRequest(RankingParameters):
     negatives: str | None = None  # a file of trusted negatives
     tested: str | None = None  # a file of outcomes of rows of U
     feature_map: str | None = None  # names of features, for linear members
+    annotate: str | None = None  # where to write the table with its ranks
     intervals: bool = True
     page: bool = False  # compute what the HTML page shows
 
@@ -95,6 +97,8 @@ class RankRequest(RankingParameters):
     def check_list(self) -> None:
         """Reject combinations that are invalid whatever the data."""
         super().check_list()
+        if self.annotate is not None:
+            check_annotated(self.annotate)
         if self.negatives is not None and self.audit:
             raise ParameterError(
                 "{negatives} are compared with rows of U, but {audit:True} lists P"
@@ -159,20 +163,24 @@ def rank(request: RankRequest, run: Run) -> RankResult:
         source = as_stored(source, stored)
     else:
         source = source.for_kernel(request.choice.params.kernel)
-    negatives = None
-    if request.negatives is not None:
-        negatives = read_negatives(request.negatives, zero_based=source.zero_based)
     outcomes = None if request.tested is None else read_outcomes(request.tested)
     with (
         parallel.inner_threads_held(),
         silenced(),
         TrainingData(source, False, run, kept_nonzeros(run.memory_mb)) as data,
     ):
-        if request.negatives is None or negatives is None:
-            return rank_on(data, request, run, stored, outcomes=outcomes)
-        name, lines = name_of(request.negatives), negatives.lines
-        located = negatives.rows, lambda row: f"{name}:{lines[row]}"
-        return rank_on(data, request, run, stored, *located, outcomes)
+        if request.annotate is not None:
+            data.require_tables()
+        if request.negatives is None:
+            result = rank_on(data, request, run, stored, outcomes=outcomes)
+        else:
+            name, negatives = name_of(request.negatives), read_negatives(request.negatives, data)
+            located = negatives.rows, lambda row: f"{name}:{negatives.lines[row]}"
+            result = rank_on(data, request, run, stored, *located, outcomes)
+        if request.annotate is not None:
+            assert result.listing.numbers is not None
+            data.annotate(request.annotate, result.listing.numbers, result.listing.results())
+        return result
 
 
 def rank_on(
@@ -199,6 +207,8 @@ def rank_on(
         precomputed = "precomputed" in kernels
         require_not_in_p(negatives, data.positives, locate, precomputed=precomputed)
     names = feature_names(request.feature_map, kernels)
+    if names is None and data.encoding is not None:
+        names = data.encoding["features"]
     tested = None
     if outcomes is not None:
         tested = Outcomes.from_ids(outcomes, data.ids()[len(data.positives) :])

@@ -16,7 +16,7 @@ from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run
-from resvm_cli.tables.features import read_feature_map
+from resvm_cli.tables.encoding import read_feature_map
 
 SHOWN = 5  # number of rows or features shown for and against
 ROWS_AT_ONCE = 64

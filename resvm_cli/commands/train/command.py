@@ -18,6 +18,7 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
+from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import (
     DataOptions,
     Groups,
@@ -40,6 +41,7 @@ def train(
     context: typer.Context,
     *,
     data: DataOptions,
+    table: TableOptions,
     no_check: Annotated[
         bool,
         data_option(
@@ -88,13 +90,13 @@ def train(
     from resvm_cli.commands.train import train as job
 
     if grow is not None:
-        source = data.training_input(None, groups=groups)
+        source = data.training_input(None, table, groups=groups)
         with running.run(cluster) as run:
             result = job.grow(source, output, grow, run)
         _show(result, json, running)
         return
     choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
-    source = data.training_input(scale, groups=groups, unchecked=no_check)
+    source = data.training_input(scale, table, groups=groups, unchecked=no_check)
     if task is not None or members is not None:
         wanted = parse_members(members) if members is not None else parse_task(task or "")
         with running.run(cluster) as run:

@@ -311,8 +311,9 @@ def _larger_plan(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
 def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, run: Run) -> None:
     """Refuse to add members if training them again would not give the same model."""
     scaled = "scaling" if "scaling" in part.description else "scalings"
-    for name in (scaled, "n_features", "labels", "versions", "numeric_fingerprint"):
-        here, there = part.description[name], stored.manifest.get(name)
+    names = (scaled, "n_features", "labels", "encoding", "versions", "numeric_fingerprint")
+    for name in names:
+        here, there = part.description.get(name), stored.manifest.get(name)
         if here == there:
             continue
         if name == "numeric_fingerprint":

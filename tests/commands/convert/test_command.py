@@ -20,7 +20,7 @@ from resvm_cli.errors import DataError
 from resvm_cli.files import delimited
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.running.run import Run
-from resvm_cli.tables.features import ColumnRoles
+from resvm_cli.tables.encoding import ColumnRoles, TableReading
 from tests.conftest import assert_exit
 from tests.programs import run
 
@@ -306,7 +306,9 @@ def test_a_table_comes_back_from_svmlight_text_to_the_bit(tmp_path_factory, valu
     roles = ColumnRoles(label="y", row_id="id")
 
     def job(source: str, target: str, roles: ColumnRoles = ColumnRoles(), **more) -> None:  # noqa: B008
-        request = ConvertRequest(str(folder / source), roles, target=str(folder / target), **more)
+        request = ConvertRequest(
+            str(folder / source), TableReading(roles), target=str(folder / target), **more
+        )
         convert_job(request, Run())
 
     job("a.csv", "b.svm", roles, write_map=str(folder / "map"))
@@ -507,7 +509,7 @@ def test_the_job_refuses_a_table_without_rows(folder):
     (folder / "e.csv").write_bytes(b"a,b\n")
     with pytest.raises(DataError, match=r"e\.csv: no rows"):
         convert_job(
-            ConvertRequest(str(folder / "e.csv"), ColumnRoles(), target=str(folder / "x")),
+            ConvertRequest(str(folder / "e.csv"), TableReading(), target=str(folder / "x")),
             Run(),
         )
 
@@ -516,7 +518,7 @@ def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, mo
     monkeypatch.setattr(delimited, "MAX_ROWS", 1)
     monkeypatch.setattr(delimited, "MIN_ROWS", 1)
     (folder / "t.csv").write_text("a,b\nx,u\ny,u\ny,v\n")
-    request = ConvertRequest(str(folder / "t.csv"), ColumnRoles(), target=str(folder / "t.svm"))
+    request = ConvertRequest(str(folder / "t.csv"), TableReading(), target=str(folder / "t.svm"))
     convert_job(request, Run())
     assert (folder / "t.svm").read_text() == "0 1:1 2:1\n0 2:1 3:1\n0 3:1 4:1\n"
 

@@ -1,0 +1,207 @@
+"""Write the user's own table again, with columns of results after its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+
+from resvm_cli.errors import DataError
+from resvm_cli.files.atomic import whole_file
+from resvm_cli.files.delimited import TableBlock, line_writer
+from resvm_cli.files.predictions import PredictionBlock
+from resvm_cli.files.streams import as_unicode
+from resvm_cli.files.svmlight import format_number
+from resvm_cli.rows import IntArray
+from resvm_cli.tables.features import TableFeatures
+
+Columns: TypeAlias = list[list[Any]]  # None for an empty cell
+PREFIX = "resvm_"  # of a result whose name is the name of a column
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+PARQUET = ".parquet"
+ROWS_AT_ONCE = 10_000
+
+
+class Cells:
+    """The cells of a table, read again from the start, a number of rows at a time."""
+
+    def __init__(self, table: TableFeatures, *, numbers: bool) -> None:
+        """With ``numbers``, the cells of numeric features become numbers, others stay texts."""
+        self.names = table.cell_columns
+        self._table = table
+        self._numbers = numbers
+        self._waiting: Columns = [[] for _ in self.names]
+        self._blocks = iter(table.cells())
+
+    def take(self, n_rows: int) -> Columns:
+        """Return the cells of the next rows, by column."""
+        while len(self._waiting[0]) < n_rows:
+            found = next(self._blocks, None)
+            if found is None:
+                raise DataError(f"{self._table.name}: changed while it was being read", "try again")
+            for column, more in zip(self._waiting, self._columns(*found), strict=True):
+                column += more
+        taken = [column[:n_rows] for column in self._waiting]
+        self._waiting = [column[n_rows:] for column in self._waiting]
+        return taken
+
+    def chosen(self, numbers: IntArray) -> Columns:
+        """Return the cells of the rows with these numbers, in this order."""
+        order = np.argsort(numbers, kind="stable")
+        ascending = numbers[order]
+        found: Columns = [[] for _ in self.names]
+        before = 0
+        for block, rows in self._blocks:
+            first, last = np.searchsorted(ascending, [before, before + len(rows)])
+            wanted = rows[ascending[first:last] - before]
+            for column, more in zip(found, self._columns(block, wanted), strict=True):
+                column += more
+            before += len(rows)
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return [[column[place] for place in places.tolist()] for column in found]
+
+    def _columns(self, block: TableBlock, rows: IntArray) -> Columns:
+        return [
+            self._table.cell_values(block, name, rows, numbers=self._numbers) for name in self.names
+        ]
+
+
+@contextmanager
+def annotated(path: str, names: Sequence[str]) -> Iterator[Callable[[Columns, Columns], None]]:
+    """Yield a function that writes some rows: the table's columns, then those of the results.
+
+    ``names`` are those of all columns; no two are equal.
+    """
+    with whole_file(path) as file:
+        if path.lower().endswith(PARQUET):
+            with _parquet(file, names) as write:
+                yield write
+            return
+        line = line_writer(SEPARATORS[path[-4:].lower()])
+        file.write(line(names).encode("utf-8", "surrogateescape"))
+
+        def write_text(cells: Columns, results: Columns) -> None:
+            rows = zip(*([*map(_text, column)] for column in (*cells, *results)), strict=True)
+            file.write("".join(map(line, rows)).encode("utf-8", "surrogateescape"))
+
+        yield write_text
+
+
+class Annotation(ExitStack):
+    """The table of a prediction, written block by block as its rows are predicted."""
+
+    def __init__(self, path: str, table: TableFeatures) -> None:
+        super().__init__()
+        self._path = path
+        self._cells = Cells(table, numbers=path.lower().endswith(PARQUET))
+        self._write: Callable[[Columns, Columns], None] | None = None
+
+    def add(self, block: PredictionBlock) -> None:
+        """Write the next rows of the table with these predictions."""
+        results = block.columns
+        if self._write is None:
+            names = self._cells.names
+            every = [*names, *result_names(names, list(results))]
+            self._write = self.enter_context(annotated(self._path, every))
+        cells = self._cells.take(len(block.labels))
+        self._write(cells, [column.tolist() for column in results.values()])
+
+
+def result_names(columns: Sequence[str], results: Sequence[str]) -> list[str]:
+    """Return the names of result columns; a name that the table has gets a prefix."""
+    taken, names = set(columns), []
+    for name in results:
+        while name in taken:
+            name = PREFIX + name
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def write_annotated(
+    path: str,
+    tables: Sequence[TableFeatures],
+    numbers: IntArray,
+    n_first: int,
+    results: Mapping[str, list[Any]],
+) -> None:
+    """Write rows of one or two tables in the order of ``numbers``, with their results.
+
+    The rows of the second table have numbers from ``n_first``. A column that one table lacks is
+    empty there.
+    """
+    in_second = numbers >= n_first
+    names: dict[str, None] = {}
+    parts = []
+    for table, which, shift in zip(tables, (~in_second, in_second), (0, n_first), strict=False):
+        places = np.flatnonzero(which)
+        if len(places):
+            cells = Cells(table, numbers=path.lower().endswith(PARQUET))
+            names |= dict.fromkeys(cells.names)
+            found = cells.chosen(numbers[places] - shift)
+            parts.append((places, dict(zip(cells.names, found, strict=True))))
+    columns: Columns = []
+    for name in names:
+        column: list[Any] = [None] * len(numbers)
+        for places, cells_of in parts:
+            for place, cell in zip(places.tolist(), cells_of.get(name, ()), strict=False):
+                column[place] = cell
+        columns.append(column)
+    own = result_names(list(names), list(results))
+    # types of Parquet columns come from the first rows, so all are written at once
+    size = len(numbers) if path.lower().endswith(PARQUET) else ROWS_AT_ONCE
+    with annotated(path, [*names, *own]) as write:
+        for start in range(0, len(numbers), size):
+            part = slice(start, start + size)
+            answers = [column[part] for column in results.values()]
+            write([column[part] for column in columns], answers)
+
+
+def _unicode(cell: Any) -> Any:
+    return as_unicode(cell) if isinstance(cell, str) else cell
+
+
+def _text(cell: Any) -> Any:
+    if cell is None:
+        return ""
+    return format_number(cell) if isinstance(cell, float) else cell
+
+
+@contextmanager
+def _parquet(file: BinaryIO, names: Sequence[str]) -> Iterator[Callable[[Columns, Columns], None]]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise DataError(
+            "a Parquet file needs the package pyarrow", "pip install pyarrow, or resvm-cli[convert]"
+        ) from None
+    writers: list[Any] = []
+
+    def write(cells: Columns, results: Columns) -> None:
+        columns = [[*map(_unicode, column)] for column in (*cells, *results)]
+        if not writers:
+            kinds = [_kind(pyarrow, column) for column in columns]
+            schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
+            writers.append(parquet.ParquetWriter(file, schema))
+        schema = writers[0].schema
+        typed = zip(columns, schema.types, strict=True)
+        arrays = [pyarrow.array(column, kind) for column, kind in typed]
+        writers[0].write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def _kind(pyarrow: Any, column: Sequence[Any]) -> Any:
+    """Return the type of a column of results or cells, from its first rows."""
+    kinds = {type(cell) for cell in column} - {type(None)}
+    if kinds == {int}:
+        return pyarrow.int64()
+    return pyarrow.string() if str in kinds else pyarrow.float64()

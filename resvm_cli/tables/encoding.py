@@ -1,0 +1,196 @@
+"""How columns become features: the roles that the user gives, and the map that results.
+
+A feature map belongs to a table that was converted, or to a model that was trained on a table. It
+is plain JSON. This module imports no table code, so that a model is loaded without it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.files.json_files import parse_object
+from resvm_cli.files.streams import name_of, read_pieces
+
+MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
+MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """The roles of columns, given by name, or by number if no column has that name."""
+
+    label: str | None = None
+    positive_labels: tuple[str, ...] = ()
+    row_id: str | None = None
+    smiles: str | None = None
+    only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role
+    dropped: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    missing: MissingRule | None = None  # None: refuse, or as the feature map was made
+    bits: int | None = None
+    radius: int | None = None
+    counts: bool = False
+
+    @property
+    def asked(self) -> list[str]:
+        """The parameters that were given and that name columns."""
+        named = {
+            "label_column": self.label,
+            "id_column": self.row_id,
+            "smiles_column": self.smiles,
+            "columns": self.only,
+            "drop": self.dropped,
+            "categorical": self.categories,
+        }
+        return [parameter for parameter, value in named.items() if value]
+
+
+@dataclass(frozen=True)
+class TableReading:
+    """How to read a table: the roles of its columns, and how its file is written."""
+
+    roles: ColumnRoles = ColumnRoles()
+    separator: str | None = None  # None: the most frequent one in the first line
+    header: bool | None = None  # None: yes, if the first line may be one
+    decimal_comma: bool = False
+    array: str | None = None  # the matrix, if a file has several
+
+    def check(self) -> None:
+        """Reject invalid parameters before any file is read."""
+        if self.separator is not None and len(self.separator) != 1:
+            raise ParameterError(
+                "{separator} must be one character or tab, got '{text}'", text=self.separator
+            )
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the parameters say that text without index:value pairs is a table."""
+        return self.separator is not None or self.header is not None or bool(self.roles.asked)
+
+    @property
+    def needs_two_passes(self) -> bool:
+        """Whether means or medians must be known before the first row is encoded."""
+        return self.roles.missing in ("mean", "median")
+
+
+def check_annotated(path: str) -> None:
+    """Reject the name of a file to which no table can be written."""
+    if not path.lower().endswith((".csv", ".tsv", ".parquet")):
+        raise ParameterError(
+            "{annotate} is '{path}'; expected a name that ends in .csv, .tsv or .parquet", path=path
+        )
+
+
+KIND = "resvm-feature-map"
+FORMAT = 1
+KIND_FIELDS = {
+    "number": ("first", "fill"),
+    "text": ("values",),
+    "morgan": ("first", "bits", "radius", "counts"),
+}
+MIN_BITS, MAX_BITS, MAX_RADIUS = 16, 1 << 24, 20
+
+
+@dataclass
+class MappedColumn:
+    """How one column is encoded as features."""
+
+    name: str
+    kind: str  # number, text or morgan
+    first: int = 0  # the feature of a numeric column, or of a fingerprint's first bit
+    fill: float | None = None  # replaces a missing number
+    values: dict[str, int] = field(default_factory=dict)  # the feature for each text
+    bits: int = 0
+    radius: int = 0
+    counts: bool = False
+
+    def content(self) -> dict[str, Any]:
+        """The column's entry in the JSON object."""
+        return {name: getattr(self, name) for name in ("name", "kind", *KIND_FIELDS[self.kind])}
+
+
+@dataclass
+class FeatureMap:
+    """The encoded columns, and the names of their features, which are numbered from 1."""
+
+    columns: list[MappedColumn] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    missing: MissingRule | None = None  # of a model: what training did about missing values
+
+    def add(self, *names: str) -> int:
+        """Add features and return the number of the first one."""
+        self.names.extend(names)
+        return len(self.names) - len(names) + 1
+
+    def content(self) -> dict[str, Any]:
+        """The feature map as a JSON object."""
+        columns = [column.content() for column in self.columns]
+        rule = {} if self.missing is None else {"missing": self.missing}
+        return {"kind": KIND, "format": FORMAT, **rule, "columns": columns, "features": self.names}
+
+    def format(self) -> bytes:
+        """The feature map as JSON text."""
+        return (json.dumps(self.content(), indent=1) + "\n").encode("ascii")
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> FeatureMap:
+        """Return the map in a JSON object, which is not trusted; raise ValueError if invalid."""
+        try:
+            columns = [MappedColumn(**column) for column in content["columns"]]
+            names = content["features"]
+            _check(columns, names)
+            rule = content.get("missing")
+            found = cls(columns, names, rule)
+            if found.content() != content or rule not in (None, *MISSING_RULES):
+                raise ValueError("an entry is missing or unknown")
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError("not a feature map") from error
+        return found
+
+
+def read_feature_map(path: str) -> FeatureMap:
+    """Read a feature map written by convert."""
+    try:
+        return FeatureMap.from_content(parse_object(b"".join(read_pieces(path))))
+    except ValueError:
+        raise DataError(
+            f"{name_of(path)}: not a feature map", Message("resvm convert writes one with {map}")
+        ) from None
+
+
+def _check(columns: list[MappedColumn], names: list[str]) -> None:
+    """Raise ValueError unless every feature belongs to exactly one column."""
+    features: list[int] = []
+    for column in columns:
+        if len(features) > len(names):  # or hostile columns of many bits would fill the memory
+            raise ValueError("features")
+        if column.kind == "text":
+            features += column.values.values()
+        elif column.kind == "morgan" and _is_fingerprint(column) and column.bits <= len(names):
+            features += range(column.first, column.first + column.bits)
+        elif column.kind == "number" and (column.fill is None or _is_finite(column.fill)):
+            features.append(column.first)
+        else:
+            raise ValueError("kind")
+    texts = [*names, *(column.name for column in columns)]
+    if type(names) is not list or {*map(type, texts)} != {str} or {*map(type, features)} - {int}:
+        raise ValueError("types")
+    if sorted(features) != list(range(1, len(names) + 1)):
+        raise ValueError("features")
+    numbers = [column.first for column in columns if column.kind == "number"]
+    if numbers != sorted(numbers) or len({column.name for column in columns}) < len(columns):
+        raise ValueError("order")
+
+
+def _is_fingerprint(column: MappedColumn) -> bool:
+    whole = type(column.bits) is int and type(column.radius) is int and type(column.first) is int
+    sizes = whole and MIN_BITS <= column.bits <= MAX_BITS and 0 <= column.radius <= MAX_RADIUS
+    return sizes and type(column.counts) is bool
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) in (int, float) and abs(value) < 1e308  # type: ignore[arg-type]

@@ -1,0 +1,258 @@
+"""Open any input as blocks of rows: svmlight text, a table, or a sparse matrix.
+
+The kind is recognized by the first bytes. Table code is imported only if there is a table, so that
+svmlight text is read without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.files.compression import PIECE
+from resvm_cli.files.file_kinds import (
+    first_line,
+    has_pairs,
+    is_smiles,
+    kind_of,
+    refuse_smiles,
+    require_svmlight,
+    with_head,
+)
+from resvm_cli.files.sources import Source
+from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
+from resvm_cli.tables.encoding import FeatureMap, TableReading
+
+if TYPE_CHECKING:
+    from resvm_cli.files.array_files import SparseFile
+    from resvm_cli.files.delimited import Table
+    from resvm_cli.tables.features import TableFeatures
+
+MAX_ROWS = 1 << 12  # per block of a sparse matrix
+SHOWN = 20
+UNREADABLE = ("excel", "zip", "utf-16")
+
+
+class RowInput:
+    """The rows of one input; each call of ``blocks`` reads them from the start.
+
+    ``features`` encodes the columns of a table. It is None for svmlight text and for sparse
+    matrices, whose features have numbers only.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        reading: TableReading,
+        *,
+        zero_based: bool = False,
+        known: bool = False,
+    ) -> None:
+        """With ``known`` features, SMILES may be read from a table without naming its columns."""
+        self.name = source.name
+        self.reading = reading
+        self.features: TableFeatures | None = None
+        self.table: Table | None = None
+        self._sparse: SparseFile | None = None
+        self.source = source
+        self._zero_based = zero_based
+        head, text = with_head(source.pieces())
+        self._started = [text]
+        kind = kind_of(head)
+        if kind in UNREADABLE:
+            next(require_svmlight(text, self.name))  # raises an error with advice
+        roles = reading.roles
+        if is_smiles(self.name, head) and not (roles.asked or known):
+            refuse_smiles(self.name, head)
+        # a single column looks like svmlight (no separator) but has no index:value pairs
+        if kind == "svmlight" and (not reading.is_table or has_pairs(first_line(head))):
+            self._refuse_roles()
+            return
+        if zero_based:
+            raise ParameterError(
+                "{file}: features are counted from 1, except in svmlight text",
+                "omit {zero_based}; rows of a precomputed kernel must be svmlight text",
+                file=self.name,
+            )
+        if kind in ("svmlight", "table"):
+            from resvm_cli.files.delimited import TextTable
+
+            self.table = TextTable(
+                self.name,
+                self.pieces,
+                separator=reading.separator,
+                header=reading.header,
+                decimal_comma=reading.decimal_comma,
+            )
+            return
+        from resvm_cli.files.array_files import SparseFile, array_path, open_arrays
+
+        with array_path(source, text) as path:
+            if kind == "hdf5":
+                from resvm_cli.files.hdf5_files import open_hdf5
+
+                self.table = open_hdf5(self.name, path, reading.array)
+                return
+            arrays = open_arrays(self.name, path, kind, reading.array)
+        if isinstance(arrays, SparseFile):
+            self._refuse_roles()
+            self._sparse = arrays
+        else:
+            self.table = arrays
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the input is svmlight text."""
+        return self.table is None and self._sparse is None
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of features, if the input says so."""
+        return None if self._sparse is None else self._sparse.n_features
+
+    def encode(self, known: FeatureMap | None = None, *, selective: bool = False) -> None:
+        """Let the columns of a table become features: those ``known``, or new ones."""
+        if self.table is not None:
+            from resvm_cli.tables.features import TableFeatures
+
+            roles = self.reading.roles
+            self.features = TableFeatures(self.table, roles, known, selective=selective)
+
+    def encode_like(self, known: FeatureMap | None) -> None:
+        """Let the columns of a table become the features of a model.
+
+        A model that was not trained on a table takes a matrix, whose columns have numbers.
+        """
+        if self.table is None:
+            return
+        if known is not None:
+            self.encode(replace(known, missing="refuse") if known.missing == "drop" else known)
+            return
+        if not self.table.n_numbered:
+            raise DataError(
+                f"{self.name}: a table, but the model was not trained on one, so it does not know"
+                " any columns",
+                Message(
+                    "train it on the table itself, or convert this one as the training data was:"
+                    " resvm convert FILE {like:MAP} {output:data.svm}"
+                ),
+            )
+        only = tuple(self.table.columns[: self.table.n_numbered])
+        roles = replace(self.reading.roles, only=only)
+        self.reading = replace(self.reading, roles=roles)
+        self.encode()
+
+    def numeric_label(self, label: float | None) -> float:
+        """Return the positive label as a number: 1 in marked rows, and given for svmlight text."""
+        if not self.is_text:
+            return 1.0
+        if label is None:
+            raise ParameterError(
+                "{positive_label} is '{text}'; a number was expected: {file} is svmlight text",
+                "give one label; text can be the label of a table, in its {label_column}",
+                text=" and ".join(self.reading.roles.positive_labels),
+                file=self.name,
+            )
+        return label
+
+    def no_positive_row(self) -> DataError:
+        """Return the error for rows none of which has a positive label."""
+        wanted = " or ".join(self.reading.roles.positive_labels)
+        seen = [] if self.features is None else list(self.features.labels_seen)
+        listed = ", ".join(text or "(none)" for text in seen[:SHOWN])
+        return DataError(
+            f"{self.name}: no row has the label {wanted}",
+            f"the labels are {listed}" if listed else None,
+        )
+
+    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
+        """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes.
+
+        What was read to recognize the input is not lost, even if it comes from a pipe.
+        """
+        if self._started:
+            text = self._started.pop()
+            if size == PIECE or self.source.plain_path is None:
+                return text
+        return self.source.pieces(size)
+
+    def blocks(
+        self,
+        *,
+        with_comments: bool = True,
+        marked: bool = True,
+        workers: int = 0,
+        on_bad_line: Callable[[BadLine], None] | None = None,
+    ) -> Iterator[Block]:
+        """Yield all rows. If ``marked``, a positive label becomes 1 and every other label 0."""
+        if self.features is not None:
+            yield from self.features.blocks()
+            return
+        assert self.table is None  # encode comes first
+        blocks: Iterator[Block]
+        if self._sparse is not None:
+            blocks = self._sparse.block.slices(MAX_ROWS)
+        else:
+            blocks = parse_pieces(
+                self.pieces(),
+                self.name,
+                zero_based=self._zero_based,
+                with_comments=with_comments,
+                workers=workers,
+                on_bad_line=on_bad_line,
+            )
+        labels = self.reading.roles.positive_labels
+        if not labels or not marked:
+            yield from blocks
+            return
+        from resvm_cli.tables.cells import matcher
+
+        is_positive = matcher(labels)
+        for block in blocks:
+            yield _marked(block, is_positive)
+
+    def _refuse_roles(self) -> None:
+        for parameter in self.reading.roles.asked:
+            raise DataError(
+                Message(
+                    f"{{file}}: no named columns, so {{{parameter}}} cannot be used", file=self.name
+                ),
+                "omit the option: the rows already have labels and ids",
+            )
+
+
+def share_roles(first: RowInput, second: RowInput) -> None:
+    """Let the columns of two tables have the same roles, by the names in the first table.
+
+    A column to drop may be missing in one of the tables.
+    """
+    assert first.table is not None
+    assert second.table is not None
+    names = first.table.columns
+    known = [set(one.table.columns) for one in (first, second) if one.table is not None]
+
+    def named(text: str) -> str:
+        is_number = text not in names and text.isdecimal() and 1 <= int(text) <= len(names)
+        return names[int(text) - 1] if is_number else text
+
+    for one, here, other in ((first, known[0], known[1]), (second, known[1], known[0])):
+        roles = one.reading.roles
+        dropped = map(named, roles.dropped)
+        roles = replace(
+            roles,
+            label=None if roles.label is None else named(roles.label),
+            row_id=None if roles.row_id is None else named(roles.row_id),
+            only=tuple(map(named, roles.only)),
+            categories=tuple(map(named, roles.categories)),
+            dropped=tuple(name for name in dropped if name in here or name not in other),
+        )
+        one.reading = replace(one.reading, roles=roles)
+
+
+def _marked(block: Block, is_positive: Callable[[str], bool]) -> Block:
+    texts = ["" if np.isnan(one) else format_number(one) for one in block.labels.tolist()]
+    return replace(block, labels=np.array([float(is_positive(text)) for text in texts]))

@@ -1,0 +1,138 @@
+"""What to tell the user about the columns and rows of a table."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from resvm_cli.errors import Message, Text
+from resvm_cli.files.file_kinds import USUAL_NAMES
+from resvm_cli.rows import IntArray, Rows
+from resvm_cli.tables.encoding import MappedColumn
+from resvm_cli.tables.features import TableFeatures
+
+SHOWN = 10
+MIN_ROWS = 10  # of P and of U; a column may tell fewer apart by chance
+
+
+class ColumnExtremes:
+    """The smallest and largest value of each feature in P and in U, from one pass."""
+
+    def __init__(self) -> None:
+        self.n_rows = [0, 0]  # of U and of P
+        self._counts = np.zeros((2, 0), np.int64)  # nonzero values
+        self._low, self._high = np.zeros((2, 2, 0))
+
+    def add(self, rows: Rows, *, positive: bool) -> None:
+        which = int(positive)
+        self.n_rows[which] += len(rows)
+        self._widen(rows.max_index + 1)
+        np.minimum.at(self._low[which], rows.indices, rows.values)
+        np.maximum.at(self._high[which], rows.indices, rows.values)
+        self._counts[which] += np.bincount(rows.indices, minlength=self._counts.shape[1])
+
+    def _widen(self, width: int) -> None:
+        more = max(0, width - self._counts.shape[1])
+        self._counts = np.pad(self._counts, ((0, 0), (0, more)))
+        self._low = np.pad(self._low, ((0, 0), (0, more)), constant_values=np.inf)
+        self._high = np.pad(self._high, ((0, 0), (0, more)), constant_values=-np.inf)
+
+    def notes(self, columns: Sequence[MappedColumn]) -> Iterator[Text]:
+        """Yield notes about constant columns, and columns that tell P from U perfectly."""
+        self._widen(1 + max(max([one.first, *one.values.values()]) for one in columns))
+        with_zeros = self._counts < np.array(self.n_rows)[:, None]
+        low = np.where(with_zeros, np.minimum(self._low, 0.0), self._low)
+        high = np.where(with_zeros, np.maximum(self._high, 0.0), self._high)
+        constant, leaking = [], []
+        for column in columns:
+            if column.kind == "number":
+                at = column.first
+                is_constant = low[:, at].min() == high[:, at].max()
+                tells = low[1, at] > high[0, at] or high[1, at] < low[0, at]
+            else:
+                features = np.array(list(column.values.values()), np.int64)
+                is_constant = bool(
+                    (self._counts[:, features].sum(axis=0) == sum(self.n_rows)).any()
+                )
+                tells = self._categories_tell(features)
+            if is_constant:
+                constant.append(column.name)
+            elif tells and min(self.n_rows) >= MIN_ROWS:
+                leaking.append(column.name)
+        for name in leaking:
+            yield Message(
+                "the column '{name}' alone tells P from U without error; if it was filled in with"
+                " the labels, it leaks the answer: {drop:{column}}",
+                name=name,
+                column=shlex.quote(name),
+            )
+        if constant:
+            yield f"columns with the same value in every row: {_listed(constant)}"
+
+    def _categories_tell(self, features: IntArray) -> bool:
+        """Whether no category, and no missing value, is in both P and U; few must explain P."""
+        counts = self._counts[:, features]
+        missing = np.array(self.n_rows) - counts.sum(axis=1)
+        shared = (np.column_stack([counts, missing]) > 0).all(axis=0)
+        return not shared.any() and 2 * int((counts[1] > 0).sum()) <= self.n_rows[1]
+
+
+def doubtful_columns(table: TableFeatures) -> Iterator[Text]:
+    """Yield warnings about feature columns that may really be labels or row numbers."""
+    for name in table.feature_columns:
+        texts = []
+        if not table.has_labels and name.lower() in USUAL_NAMES["label_column"]:
+            texts.append(
+                "the column '{name}' is among the features; if it contains labels, they leak the"
+                " answer: use {label_column} {column} or {drop} {column}"
+            )
+        if name in table.unnamed:
+            texts.append(
+                "the column '{name}' has no name in the file and is among the features; if it"
+                " numbers the rows, use {id_column} {column} or {drop} {column}"
+            )
+        yield from (Message(text, name=name, column=shlex.quote(name)) for text in texts)
+
+
+def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:
+    """Yield notes about rows that were dropped, and values that the features' owner lacks."""
+    if table.n_dropped:
+        shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
+        why = f"a missing value or an invalid molecule ({', '.join(shown)})"
+        yield f"{table.n_dropped:,} rows were dropped: {why}"
+    if table.n_unseen:
+        yield f"{table.n_unseen:,} values are not in {owner} and get no feature"
+
+
+def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
+    """Yield notes about a table whose columns became the features of a model."""
+    if names := table.ignored:
+        yield f"{table.name}: columns that the model does not use were ignored: {_listed(names)}"
+    yield from notes_on_rows(table, "the model")
+
+
+def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterator[Text]:
+    """Yield notes about the tables of P and U; ``known`` if a model decided their features."""
+    first = tables[0]
+    for name, content in first.excluded.items():
+        text = "the column '{name}' holds {content}, so it is not used as a feature; to one-hot"
+        text += " encode it anyway: {categorical:{column}}"
+        if "smiles" in name.lower():
+            text += "; for fingerprints of molecules: resvm convert"
+        elif content == "ids":
+            text += "; to name rows by it: {id_column:{column}}"
+        yield Message(text, name=name, content=content, column=shlex.quote(name))
+    if not known:
+        yield from doubtful_columns(first)
+        counts = [f"{name} ({n_values:,} values)" for name, n_values in first.categories.items()]
+        if counts:
+            yield f"categorical columns: {_listed(counts)}"
+    for table in tables:
+        yield from notes_on_prediction(table) if known else notes_on_rows(table, "the model")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -1,0 +1,175 @@
+"""Tables before a model that knows its columns."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resvm_cli.commands.convert.convert import ConvertRequest, convert
+from resvm_cli.commands.predict.predict import predict
+from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
+from resvm_cli.commands.train.train import train
+from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.parameters import MethodParameters
+from resvm_cli.running.run import Run
+from resvm_cli.tables.encoding import ColumnRoles, TableReading
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.input import TrainingInput
+from tests.training.test_tables import NAMES, ROWS, reading, write
+
+CHOICE = TrainingChoice.from_params(MethodParameters(n_models=4))
+NEW = [row[:4] + row[5:] for row in ROWS[:40]]
+OWN = [name for name in NAMES if name != "status"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("tables")
+    source = TrainingInput(data=write(path / "t.csv", ROWS), table=reading())
+    train(source, CHOICE, str(path / "m"), Run())
+    write(path / "new.csv", NEW, OWN)
+    return path
+
+
+def predicted(folder: Path, name: str, table: TableReading | None = None, **more) -> list[str]:
+    target = folder / "out"
+    request = PredictRequest(
+        str(folder / "m"), str(folder / name), str(target), table=table or TableReading(), **more
+    )
+    request.check()
+    run = Run()
+    predict(request, run)
+    predicted.notes = "\n".join(map(str, run.notes))  # type: ignore[attr-defined]
+    return target.read_text().splitlines()
+
+
+def notes() -> str:
+    return str(predicted.notes)  # type: ignore[attr-defined]
+
+
+def columns_of(path: Path) -> dict[str, list[str]]:
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+    return {name: [row[at] for row in rows] for at, name in enumerate(header)}
+
+
+def test_values_are_those_of_the_converted_rows(folder):
+    like = {"like": str(folder / "m"), "target": str(folder / "new.svm")}
+    convert(ConvertRequest(str(folder / "new.csv"), TableReading(), **like), Run())
+    assert predicted(folder, "new.csv") == predicted(folder, "new.svm")
+
+
+def test_columns_are_found_by_name_in_any_order_and_others_are_ignored(folder):
+    expected = predicted(folder, "new.csv")
+    order = [3, 4, 1, 0, 2]
+    shuffled = [[row[at] for at in order] + ["?", "x"] for row in NEW]
+    write(folder / "s.tsv", shuffled, [OWN[at] for at in order] + ["more", "extra"], "\t")
+    assert predicted(folder, "s.tsv") == expected
+    assert "columns that the model does not use were ignored: name, more, extra" in notes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda names, rows: (["name", "a", "B", "site", "last"], rows),
+            "no column 'b', which the",
+        ),
+        (lambda names, rows: (names[:-1], [row[:-1] for row in rows]), "no column 'last'"),
+        (
+            lambda names, rows: (names, [*rows[:3], ["r", "oops", "1", "north", "0"]]),
+            r"x\.csv:5:3: 'oops' in column 'a'; expected a number",
+        ),
+    ],
+)
+def test_what_the_model_needs_and_the_table_lacks_is_an_error(change, message, folder):
+    names, rows = change(OWN, NEW)
+    write(folder / "x.csv", rows, names)
+    with pytest.raises(DataError, match=message):
+        predicted(folder, "x.csv")
+
+
+def test_a_new_category_has_no_feature_and_is_counted(folder):
+    rows = [[*row[:3], "elsewhere", row[4]] for row in NEW]
+    write(folder / "n.csv", rows, OWN)
+    found = predicted(folder, "n.csv")
+    assert "40 values are not in the model and get no feature" in notes()
+    rows = [[*row[:3], "", row[4]] for row in NEW]  # --missing mean sets texts to nothing
+    write(folder / "e.csv", rows, OWN)
+    assert predicted(folder, "e.csv") == found
+
+
+def test_missing_values_are_filled_in_as_in_training(folder):
+    rows = [[row[0], "", *row[2:]] for row in NEW]
+    write(folder / "gaps.csv", rows, OWN)
+    assert len(predicted(folder, "gaps.csv")) == len(NEW)
+    for rule in ("median", "zero"):
+        table = TableReading(ColumnRoles(missing=rule))
+        with pytest.raises(ParameterError, match="missing cannot be combined with the model"):
+            predicted(folder, "gaps.csv", table)
+    with pytest.raises(ParameterError, match="every row is predicted"):
+        predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="drop")))
+
+
+def test_ids_come_from_their_column(folder):
+    table = TableReading(ColumnRoles(row_id="name"))
+    lines = predicted(folder, "new.csv", table, ids=True)
+    assert [line.rpartition("# ")[2] for line in lines] == [row[0] for row in NEW]
+
+
+def test_a_model_without_columns_takes_a_matrix_but_no_table(folder):
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((60, 3))
+    text = [" ".join(f"{at + 1}:{x!r}" for at, x in enumerate(row)) for row in matrix.tolist()]
+    (folder / "p.svm").write_text("\n".join(text[:20]) + "\n")
+    (folder / "u.svm").write_text("\n".join(text[20:]) + "\n")
+    inner = folder / "plain"
+    inner.mkdir()
+    source = TrainingInput(str(folder / "p.svm"), str(folder / "u.svm"))
+    train(source, CHOICE, str(inner / "m"), Run())
+    np.save(inner / "x.npy", matrix[20:])
+    np.savez(inner / "x.npz", data_matrix=matrix[20:], y=np.arange(40))
+    (inner / "u.svm").write_bytes((folder / "u.svm").read_bytes())
+    assert predicted(inner, "x.npy") == predicted(inner, "x.npz") == predicted(inner, "u.svm")
+    write(inner / "x.csv", [list(map(repr, row)) for row in matrix.tolist()], ["a", "b", "c"])
+    with pytest.raises(DataError, match="the model was not trained on one"):
+        predicted(inner, "x.csv")
+
+
+@pytest.mark.parametrize("rule", [None, ThresholdRule("top", 7)])
+@pytest.mark.parametrize("name", ["own.csv", "own.tsv"])
+def test_the_table_comes_back_with_its_predictions(name, rule, folder):
+    rows = [[*row, "mine"] for row in NEW]
+    write(folder / "c.csv", rows, [*OWN, "label"])  # a name that a result has too
+    lines = predicted(folder, "c.csv", annotate=str(folder / name), votes=True, threshold=rule)
+    found = columns_of(folder / name)
+    assert list(found) == [*OWN, "label", "resvm_label", "decision_value", "votes"]
+    for at, column in enumerate([*OWN, "label"]):
+        assert found[column] == [row[at] for row in rows]
+    own = zip(found["resvm_label"], found["decision_value"], found["votes"], strict=True)
+    assert [list(map(float, one)) for one in own] == [list(map(float, x.split())) for x in lines]
+    if rule is not None:
+        assert found["resvm_label"].count("1") == 7
+
+
+def test_an_annotated_parquet_file_has_numbers(folder):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    predicted(folder, "new.csv", annotate=str(folder / "own.parquet"))
+    table = parquet.read_table(folder / "own.parquet").to_pydict()
+    assert list(table) == [*OWN, "label", "decision_value"]
+    assert table["a"] == [float(row[1]) for row in NEW]
+    assert table["b"] == [None if row[2] == "NA" else float(row[2]) for row in NEW]
+    assert table["site"] == [row[3] for row in NEW]
+    assert {type(one) for one in table["label"]} == {int}
+
+
+def test_rows_without_columns_and_odd_names_cannot_be_annotated(folder):
+    (folder / "r.svm").write_text("1 1:2\n")
+    with pytest.raises(DataError, match="annotate needs a table"):
+        predicted(folder, "r.svm", annotate=str(folder / "x.csv"))
+    assert not (folder / "x_.csv").exists()
+    with pytest.raises(ParameterError, match=r"ends in \.csv, \.tsv or \.parquet"):
+        predicted(folder, "new.csv", annotate=str(folder / "x.txt"))

@@ -1,0 +1,151 @@
+"""AnnData files: X in every form, the names of observations and variables, obs columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from resvm_cli.errors import DataError
+from resvm_cli.files.hdf5_files import open_hdf5
+from resvm_cli.files.sources import Source
+from resvm_cli.files.svmlight import Block
+from resvm_cli.tables.encoding import ColumnRoles, TableReading
+from resvm_cli.tables.inputs import RowInput
+
+h5py = pytest.importorskip("h5py")
+
+RNG = np.random.default_rng(3)
+X = RNG.poisson(0.6, (50, 7)).astype(np.float32)
+CELLS = [f"cell {number}" for number in range(50)]
+GENES = ["G1", "G2", "G2", "kind", "G4", "G5", "G6"]  # one twice, one named like an obs column
+KINDS = ["T" if number % 3 else "B" for number in range(50)]
+
+
+def write(path: Path, form: str, matrix: np.ndarray = X, **changes: Any) -> str:
+    """Write what anndata 0.11 writes, as far as it is read."""
+    text = h5py.string_dtype()
+    with h5py.File(path, "w") as file:
+        file.attrs["encoding-type"] = "anndata"
+        if form == "dense":
+            file["X"] = matrix
+        else:
+            stored = getattr(scipy.sparse, f"{form}_matrix")(matrix)
+            group = file.create_group("X")
+            group.attrs["encoding-type"] = f"{form}_matrix"
+            group.attrs["shape"] = changes.get("shape", matrix.shape)
+            for name in ("data", "indices", "indptr"):
+                group[name] = changes.get(name, getattr(stored, name))
+        layers = file.create_group("layers")
+        layers["double"] = 2 * matrix
+        obs = file.create_group("obs")
+        obs.attrs["_index"] = "barcode"
+        obs.create_dataset("barcode", data=np.array(CELLS, object), dtype=text)
+        kinds = obs.create_group("kind")
+        kinds.attrs["encoding-type"] = "categorical"
+        kinds.create_dataset("categories", data=np.array(["B", "T"], object), dtype=text)
+        kinds["codes"] = changes.get("codes", np.array([one == "T" for one in KINDS], np.int8))
+        obs["total"] = matrix.sum(axis=1)
+        masked = obs.create_group("known")
+        masked.attrs["encoding-type"] = "nullable-integer"
+        masked["values"], masked["mask"] = np.arange(50), np.arange(50) % 2 == 0
+        var = file.create_group("var")
+        var.attrs["_index"] = "_index"
+        var.create_dataset("_index", data=np.array(GENES, object), dtype=text)
+    return str(path)
+
+
+def rows(path: str, roles: ColumnRoles, array: str | None = None) -> tuple[Block, RowInput]:
+    source = Source(path)
+    opened = RowInput(source, TableReading(roles, array=array))
+    opened.encode()
+    block = Block.concatenate(list(opened.blocks()))
+    source.close()
+    return block, opened
+
+
+def dense(block: Block, width: int = 7) -> np.ndarray:
+    found = np.zeros((len(block), width))
+    found[block.rows.row_numbers, block.rows.indices - 1] = block.rows.values
+    return found
+
+
+@pytest.mark.parametrize("form", ["dense", "csr", "csc"])
+def test_x_is_read_with_ids_labels_and_names_in_every_form(form, tmp_path):
+    roles = ColumnRoles(label="obs.kind", positive_labels=("T",))
+    block, opened = rows(write(tmp_path / "a.h5ad", form), roles)
+    assert np.array_equal(dense(block), X)
+    assert block.comments == CELLS
+    assert block.labels.tolist() == [float(one == "T") for one in KINDS]
+    assert opened.features is not None
+    assert opened.features.map.names == ["G1", "G2", "G2-1", "kind", "G4", "G5", "G6"]
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_obs_columns_become_features_only_if_they_are_named(form, tmp_path):
+    path = write(tmp_path / "a.h5ad", form)
+    block, opened = rows(path, ColumnRoles(only=("G6", "total", "G1", "obs.kind")))
+    assert opened.features is not None
+    names = opened.features.map.names
+    assert names == ["G1", "G6", "total", "obs.kind=B", "obs.kind=T"]
+    expected = np.column_stack([X[:, 0], X[:, 6], X.sum(axis=1)])
+    assert np.array_equal(dense(block, 5)[:, :3], expected)
+    assert np.array_equal(dense(block, 5)[:, 4], [float(one == "T") for one in KINDS])
+    block, _ = rows(path, ColumnRoles(only=("known",), missing="zero"))
+    assert dense(block, 1)[:, 0].tolist() == [n if n % 2 else 0 for n in range(50)]
+
+
+def test_another_matrix_is_read_by_its_path(tmp_path):
+    path = write(tmp_path / "a.h5ad", "csc")
+    block, _ = rows(path, ColumnRoles(), "layers/double")
+    assert np.array_equal(dense(block), 2 * X)
+    with pytest.raises(DataError, match="has no matrix 'layers/x'") as caught:
+        rows(path, ColumnRoles(), "layers/x")
+    assert "X, layers/double" in str(caught.value.hint)
+
+
+def test_rows_of_a_large_sparse_matrix_come_in_blocks(tmp_path, monkeypatch):
+    from resvm_cli.files import hdf5_files
+
+    monkeypatch.setattr(hdf5_files, "MAX_CELLS", 20)  # entries per block
+    path = write(tmp_path / "a.h5ad", "csr")
+    sizes = [block.n_rows for block in open_hdf5("a.h5ad", path, None).blocks()]
+    assert sum(sizes) == 50
+    assert len(sizes) > 5
+    assert np.array_equal(dense(rows(path, ColumnRoles())[0]), X)
+
+
+BAD = X.copy()
+BAD[4, 2] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("form", "changes", "message"),
+    [
+        ("csr", {"indices": np.full(np.count_nonzero(X), 7)}, "an index is out of range"),
+        ("csr", {"indptr": np.arange(51)[::-1].copy()}, "indptr decreases"),
+        ("csr", {"indptr": np.arange(51) * 1000}, "exceeds the data"),
+        ("csr", {"indptr": np.arange(9)}, "no valid shape"),
+        ("csr", {"shape": (2**40, 7)}, "no valid shape"),
+        ("csc", {"shape": (2**40, 7)}, "rows, but only"),
+        ("csr", {"codes": np.full(50, 9, np.int8)}, "a code without a category"),
+        ("csr", {"matrix": BAD}, "row 5, column 3: nan"),
+    ],
+)
+def test_damaged_files_are_refused(form, changes, message, tmp_path):
+    path = write(tmp_path / "a.h5ad", form, **changes)
+    with pytest.raises(DataError, match=message):
+        rows(path, ColumnRoles(label="obs.kind", positive_labels=("T",)))
+
+
+def test_a_link_to_another_file_is_not_followed(tmp_path):
+    path = write(tmp_path / "a.h5ad", "dense")
+    other = write(tmp_path / "b.h5ad", "dense")
+    with h5py.File(path, "a") as file:
+        del file["X"]
+        file["X"] = h5py.ExternalLink(other, "X")
+    with pytest.raises(DataError, match="has no matrix 'X'"):
+        rows(path, ColumnRoles())

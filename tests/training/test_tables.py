@@ -1,0 +1,271 @@
+"""P and U from tables: the same rows as from the files that convert writes."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from resvm_cli.commands.convert.convert import ConvertRequest, convert
+from resvm_cli.commands.train.train import grow, train, train_share
+from resvm_cli.errors import DataError, ModelError, ParameterError
+from resvm_cli.model_files.directory import load_model
+from resvm_cli.parameters import MethodParameters
+from resvm_cli.running.run import Run, Share
+from resvm_cli.tables.encoding import ColumnRoles, TableReading
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.data import TrainingData
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.training.parts import merge
+
+RNG = np.random.default_rng(5)
+N = 120
+ROLES = ColumnRoles(label="status", positive_labels=("hit", "strong hit"), row_id="name")
+NAMES = ["name", "a", "b", "site", "status", "last"]
+CHOICE = TrainingChoice.from_params(MethodParameters(n_models=4))
+
+
+def rows_of_table() -> list[list[str]]:
+    """A stranger's table: ids, a missing number, a category, text labels, a column of zeros."""
+    rows = []
+    for number in range(N):
+        positive = number % 4 == 0
+        a, b = (RNG.standard_normal(2) + positive).tolist()
+        status = ("strong hit" if number % 8 else "hit") if positive else ""
+        site = "north" if number % 3 else f"s{number % 5}"
+        b_text = "NA" if number % 11 == 5 else repr(b)
+        rows.append([f"r{number}", repr(a), b_text, site, status, "0"])
+    return rows
+
+
+ROWS = rows_of_table()
+
+
+def write(path: Path, rows: list[list[str]], names: list[str] = NAMES, separator: str = ",") -> str:
+    with open(path, "w", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows([names, *rows])
+    return str(path)
+
+
+def members(model: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((model / "members").iterdir())]
+
+
+def reading(missing: str | None = "mean", **roles) -> TableReading:
+    return TableReading(replace(ROLES, missing=missing, **roles))
+
+
+def trained(path: Path, source: TrainingInput, choice: TrainingChoice = CHOICE) -> dict:
+    return train(source, choice, str(path), Run()).manifest
+
+
+@pytest.mark.parametrize("missing", ["mean", "median", "zero", "drop"])
+def test_members_of_a_table_are_those_of_the_converted_file(missing, tmp_path):
+    table = write(tmp_path / "t.csv", ROWS)
+    converted = str(tmp_path / "t.svm")
+    convert(ConvertRequest(table, reading(missing), target=converted), Run())
+    one = trained(tmp_path / "one", TrainingInput(data=table, table=reading(missing)))
+    two = trained(tmp_path / "two", TrainingInput(data=converted, positive_label=1.0))
+    assert members(tmp_path / "one") == members(tmp_path / "two")
+    assert one["data"] == two["data"]
+    assert (one["format"], two["format"]) == (3, 2)
+    assert "encoding" not in two
+
+
+@pytest.mark.parametrize("missing", ["mean", "drop"])
+def test_two_tables_make_one_encoding_as_if_u_followed_p(missing, tmp_path):
+    known = [row for row in ROWS if row[4]]
+    others = [row for row in ROWS if not row[4]]
+    order = [5, 3, 0, 4, 2, 1]
+    p = write(tmp_path / "p.csv", known)
+    u = write(tmp_path / "u.tsv", [[row[i] for i in order] for row in others],
+              [NAMES[i] for i in order], "\t")  # fmt: skip
+    both = write(tmp_path / "both.csv", known + others)
+    roles = ColumnRoles(row_id="name", dropped=("status",), missing=missing)
+    source = TrainingInput(p, u, table=TableReading(roles))
+    manifest = trained(tmp_path / "m", source)
+    path = str(tmp_path / "map")
+    convert(
+        ConvertRequest(both, TableReading(roles), target=str(tmp_path / "x"), write_map=path), Run()
+    )
+    expected = json.loads(Path(path).read_text())
+    encoding = manifest["encoding"]
+    assert encoding.pop("missing") == missing
+    for column, there in zip(encoding["columns"], expected["columns"], strict=True):
+        if column.get("fill") is not None:  # sums of other blocks may round differently
+            assert column.pop("fill") == pytest.approx(there.pop("fill"), rel=1e-12)
+    assert encoding == expected
+    for name in ("p.csv", "u.tsv"):  # the model's own encoding gives the same rows exactly
+        like = {"like": str(tmp_path / "m"), "target": str(tmp_path / f"{name}.svm")}
+        own = TableReading(ColumnRoles(row_id="name"))
+        convert(ConvertRequest(str(tmp_path / name), own, **like), Run())
+    files = [str(tmp_path / f"{name}.svm") for name in ("p.csv", "u.tsv")]
+    trained(tmp_path / "again", TrainingInput(*files))
+    assert members(tmp_path / "m") == members(tmp_path / "again")
+
+
+def test_a_table_that_does_not_fit_is_read_again(tmp_path):
+    table = write(tmp_path / "t.csv", ROWS)
+    source = TrainingInput(data=table, table=reading(), keep_ids=True)
+    with TrainingData(source, False, Run()) as small:
+        numbers = np.array([0, 3, 4, 50, small.n_unlabeled - 1])
+        expected, ids = small.fetch(numbers), small.ids()
+        whole = [rows.values.tolist() for rows in small.unlabeled()]
+        assert small.n_kept
+    with TrainingData(source, False, Run(), kept_nonzeros=10) as large:
+        assert not large.n_kept
+        found = large.fetch(numbers)
+        assert found.values.tolist() == expected.values.tolist()
+        assert found.indices.tolist() == expected.indices.tolist()
+        again = [rows.values.tolist() for rows in large.unlabeled()]
+        assert list(chain(*again)) == list(chain(*whole))
+        assert large.ids() == ids
+    assert ids[:2] == ["r0", "r4"]
+    assert ids[len(small.positives)] == "r1"
+
+
+def test_the_same_table_in_every_form_gives_the_same_rows(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = write(tmp_path / "t.csv", ROWS)
+    write(tmp_path / "t.tsv", ROWS, separator="\t")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(Path(table).read_bytes()))
+    columns = {name: [row[at] for row in ROWS] for at, name in enumerate(NAMES)}
+    for name in ("a", "b", "last"):
+        columns[name] = [None if cell == "NA" else float(cell) for cell in columns[name]]
+    parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    digests = set()
+    for name in ("t.csv", "t.tsv", "t.csv.gz", "t.parquet"):
+        source = TrainingInput(data=str(tmp_path / name), table=reading())
+        with TrainingData(source, False, Run()) as data:
+            digests.add(json.dumps([data.description(), data.encoding]))
+    assert len(digests) == 1
+
+
+def test_parts_and_growth_keep_the_encoding(tmp_path):
+    table = write(tmp_path / "t.csv", ROWS)
+    source = TrainingInput(data=table, table=reading())
+    trained(tmp_path / "whole", source)
+    for number in (1, 2):
+        train_share(source, CHOICE, Share(number, 2), str(tmp_path / f"p{number}"), Run())
+    merge([str(tmp_path / "p1"), str(tmp_path / "p2")], str(tmp_path / "merged"), Run())
+    small = TrainingChoice.from_params(MethodParameters(n_models=2))
+    trained(tmp_path / "grown", source, small)
+    # the model knows its columns and how it filled them in
+    plain = TrainingInput(data=table, table=TableReading(ROLES))
+    grow(plain, str(tmp_path / "grown"), 4, Run())
+    whole = (tmp_path / "whole" / "manifest.json").read_bytes()
+    assert (tmp_path / "merged" / "manifest.json").read_bytes() == whole
+    assert (tmp_path / "grown" / "manifest.json").read_bytes() == whole
+    other = replace(source, table=reading("zero"))
+    train_share(other, CHOICE, Share(2, 2), str(tmp_path / "p3"), Run())
+    with pytest.raises(ModelError, match=r"different models: .*encoding"):
+        merge([str(tmp_path / "p1"), str(tmp_path / "p3")], str(tmp_path / "x"), Run())
+
+
+def test_ids_dates_and_free_text_are_left_out_and_named(tmp_path):
+    names = ["key", "when", "remark", "a", "kind"]
+    rows = [
+        [f"k{n}", f"{1 + n % 28:02d}.03.2024", f"seen {n} times here", str(n * n % 7), "xy"[n % 2]]
+        for n in range(60)
+    ]
+    p, u = write(tmp_path / "p.csv", rows[:10], names), write(tmp_path / "u.csv", rows[10:], names)
+
+    def encoded(**roles) -> tuple[list[str], str]:
+        source = TrainingInput(p, u, table=TableReading(ColumnRoles(**roles)))
+        with TrainingData(source, False, Run()) as data:
+            assert data.encoding is not None
+            return [column["name"] for column in data.encoding["columns"]], "\n".join(
+                map(str, data.notes)
+            )
+
+    columns, notes = encoded()
+    assert columns == ["a", "kind"]
+    assert "the column 'key' holds ids" in notes
+    assert "the column 'when' holds dates" in notes
+    assert "the column 'remark' holds free text" in notes
+    columns, notes = encoded(categories=("when",), row_id="key")
+    assert columns == ["a", "when", "kind"]
+    assert "holds dates" not in notes
+    assert "holds ids" not in notes
+    assert encoded(only=("key", "a"))[0] == ["a", "key"]
+
+
+def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
+    rng = np.random.default_rng(1)
+    names = ["y", "score", "verdict", "fine", "same", "zero", "plan"]
+    rows = []
+    for number in range(80):
+        positive = number % 4 == 0
+        score = number / 100 + positive
+        verdict = ("yes" if number % 3 else "sure") if positive else "no"
+        rows.append([str(int(positive)), str(score), verdict, str(rng.random()), "7", "0", "b"])
+    path = write(tmp_path / "t.csv", rows, names)
+
+    def notes(n_rows: int = 80) -> str:
+        write(tmp_path / "t.csv", rows[:n_rows], names)
+        roles = ColumnRoles(label="y", positive_labels=("1",))
+        source = TrainingInput(data=path, table=TableReading(roles))
+        with TrainingData(source, False, Run()) as data:
+            return "\n".join(map(str, data.notes))
+
+    said = notes()
+    assert "the column 'score' alone tells P from U without error" in said
+    assert "the column 'verdict' alone tells P from U without error" in said
+    assert "'fine'" not in said
+    assert "columns with the same value in every row: same, zero, plan" in said
+    assert "alone tells" not in notes(n_rows=36)  # nine positives may be told apart by chance
+    rows[1][1], rows[1][2] = "1.5", "sure"  # one exception each
+    assert "alone tells" not in notes()
+
+
+TEXT_LABEL = {"label": None, "row_id": None}
+NO_VALUE = r"t\.csv:7:\d+: no value in column 'b'"
+
+
+@pytest.mark.parametrize(
+    ("source", "roles", "error", "message"),
+    [
+        ({"data": "t.csv"}, None, ParameterError, "needs positive_label or positive_ids"),
+        ({"data": "t.csv"}, {"label": None}, ParameterError, "needs label_column"),
+        ({"data": "t.csv"}, {"label": "x"}, DataError, "no column 'x'"),
+        ({"data": "t.csv"}, {"positive_labels": ("H",)}, DataError, "no row has the label H"),
+        ({"data": "t.csv"}, {"missing": None}, DataError, NO_VALUE),
+        ({"data": "t.svm"}, {}, DataError, "no named columns, so label_column"),
+        ({"data": "t.svm"}, TEXT_LABEL, ParameterError, "is svmlight text"),
+        ({"positives": "t.csv", "unlabeled": "t.svm"}, None, DataError, "is a table with named"),
+        ({"positives": "t.csv", "unlabeled": "other.csv"}, None, DataError, "no column '"),
+        ({"data": "t.csv", "zero_based": True}, {}, ParameterError, "counted from 1"),
+    ],
+)
+def test_tables_that_cannot_be_used_are_refused(source, roles, error, message, tmp_path):
+    write(tmp_path / "t.csv", ROWS)
+    write(tmp_path / "other.csv", ROWS, ["name", "a", "B", "site", "status", "last"])
+    (tmp_path / "t.svm").write_text("1 1:2\n0 1:3\n")
+    files = {
+        key: str(tmp_path / value) if isinstance(value, str) else value
+        for key, value in source.items()
+    }
+    table = TableReading() if roles is None else reading(**{"missing": "mean", **roles})
+    with pytest.raises(error, match=message):
+        train(TrainingInput(**files, table=table), CHOICE, str(tmp_path / "m"), Run())
+
+
+def test_a_sparse_matrix_with_labels_and_ids_is_read_like_its_text(tmp_path):
+    table = write(tmp_path / "t.csv", ROWS)
+    roles = replace(ROLES, missing="zero")
+    for name in ("t.npz", "t.svm"):
+        convert(ConvertRequest(table, TableReading(roles), target=str(tmp_path / name)), Run())
+    plain = TableReading(ColumnRoles(positive_labels=("1",)))
+    one = trained(tmp_path / "one", TrainingInput(data=str(tmp_path / "t.npz"), table=plain))
+    two = trained(tmp_path / "two", TrainingInput(data=str(tmp_path / "t.svm"), positive_label=1.0))
+    assert members(tmp_path / "one") == members(tmp_path / "two")
+    assert one["data"] == two["data"]
+    assert load_model(str(tmp_path / "one")).encoding is None
