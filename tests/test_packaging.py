@@ -33,6 +33,17 @@ def test_every_file_has_the_version_of_the_package():
     assert CITATION["version"] == RECIPE["context"]["version"] == __version__
 
 
+def test_every_file_of_the_package_is_shipped_except_c_sources():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    package = ROOT / "resvm_cli"
+    shipped = {
+        path for pattern in settings["package-data"]["resvm_cli"] for path in package.glob(pattern)
+    }
+    assert package / "schemas" / "rank.schema.json" in shipped
+    left = {path.suffix for path in package.rglob("*") if path.is_file() and path not in shipped}
+    assert left <= {".py", ".pyc", ".c", ".h", ".so"}
+
+
 def test_the_oldest_python_is_the_one_required():
     assert PROJECT["requires-python"] == f">={supported_pythons()[0]}"
 
