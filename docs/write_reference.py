@@ -1,7 +1,8 @@
 """Generate the reference part of the pages in docs/commands/ from the program itself.
 
 ``python docs/write_reference.py`` rewrites the text between two marks on each page; the text below
-them is written by hand. With ``--check``, it writes nothing and names the stale pages.
+them is written by hand. The tables of docs/json.md come from the JSON Schema files. With
+``--check``, it writes nothing and names the stale pages.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import inspect
 import sys
 from pathlib import Path
 from typing import Any
+
+import json_reference
 
 from resvm_cli.cli import COMMANDS, command_line
 from resvm_cli.options.option_groups import panel_of
@@ -148,7 +151,8 @@ def pages() -> dict[Path, str]:
         is_family = hasattr(command, "commands")
         reference = (family_reference if is_family else command_reference)(command, name)
         written[page] = page_with(reference, page, f"resvm {name}")
-    return written
+    page = json_reference.PAGE
+    return written | {page: page_with(json_reference.reference(), page, "JSON")}
 
 
 def main() -> None:

@@ -33,6 +33,17 @@ def test_every_file_has_the_version_of_the_package():
     assert CITATION["version"] == RECIPE["context"]["version"] == __version__
 
 
+def test_every_file_of_the_package_is_shipped_except_c_sources():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    package = ROOT / "resvm_cli"
+    shipped = {
+        path for pattern in settings["package-data"]["resvm_cli"] for path in package.glob(pattern)
+    }
+    assert package / "schemas" / "rank.schema.json" in shipped
+    left = {path.suffix for path in package.rglob("*") if path.is_file() and path not in shipped}
+    assert left <= {".py", ".pyc", ".c", ".h", ".so"}
+
+
 def test_the_oldest_python_is_the_one_required():
     assert PROJECT["requires-python"] == f">={supported_pythons()[0]}"
 
@@ -113,3 +124,22 @@ def test_the_citation_is_the_paper():
     ]
     assert (paper["journal"], paper["year"]) == ("Neurocomputing", 2015)
     assert PROJECT["urls"]["Paper"].endswith(paper["doi"])
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.stem
+)
+def test_issue_forms_have_what_the_site_requires(path):
+    form = yaml.safe_load(path.read_text())
+    assert form["name"]
+    assert form["description"]
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
+    assert all(field["attributes"]["label"] for field in fields)
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert any(field.get("validations", {}).get("required") for field in fields)
+
+
+def test_a_bug_report_asks_for_version_command_and_messages():
+    form = yaml.safe_load((ROOT / ".github/ISSUE_TEMPLATE/bug_report.yml").read_text())
+    asked = {field.get("id") for field in form["body"] if "validations" in field}
+    assert {"version", "command", "stderr"} <= asked

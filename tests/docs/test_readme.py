@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
@@ -99,49 +98,6 @@ def test_every_option_is_documented_and_every_help_has_an_example(command, resvm
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", shown)) - {"--help"}
     assert {option for option in options if option not in page} == set()
     assert re.search(rf"• .*resvm {command} ", shown)
-
-
-def test_the_page_on_json_names_every_key(problem, model, resvm, tmp_path):
-    page = (DOCS / "json.md").read_text()
-    data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
-    small = ["--n-models", 5]
-    predictions = tmp_path / "test.pred"
-    resvm("predict", model, problem / "test.svm", "-o", predictions)
-    for arguments in (
-        ["train", *data, *small, "-o", tmp_path / "model"],
-        ["train", *data, *small, "--task", "1/2", "-o", tmp_path / "part"],
-        ["tune", *data, *small, "--trials", 2, "-o", tmp_path / "tuning"],
-        ["tune", *data, *small, "--trials", 2, "--task", "1/2", "-o", tmp_path / "share"],
-        ["score", predictions, "--labels", problem / "test.svm", "--bootstrap", 0],
-        ["rank", *data, "--model", model, "--why", 1],
-        ["predict", model, problem / "test.svm", "-q", "-o", tmp_path / "again.pred"],
-        ["predict", model, problem / "test.svm", "-q", "--out-dir", tmp_path / "judged"],
-        ["inspect", model],
-        ["simulate", "--synthetic", "-q", "-o", tmp_path / "rings"],
-        ["check", problem / "pos.svm"],
-    ):
-        ran = resvm(*arguments, "--json")
-        assert ran.code == 0, ran.err
-        answer = json.loads(ran.out)
-        assert f"`{answer['kind']}`" in page
-        keys = set(answer)
-        for name in ("files", "methods", "why"):
-            for entry in answer.get(name, []):
-                keys |= {re.sub("_(at|recover)_[0-9.]+(_percent)?$", r"_\1_", key) for key in entry}
-        missing = {key for key in keys if f"`{key}" not in page} - FIGURES
-        assert missing == set(), answer["kind"]
-
-
-# areas, named on the page of resvm score
-FIGURES = {
-    *("average_precision", "pr_auc_trapezoid", "pr_auc_interpolated", "roc_auc"),
-    *("partial_roc_auc", "bedroc_20", "bedroc_80.5"),
-}
-
-
-def test_the_figures_left_out_of_the_page_on_json_are_on_that_of_score():
-    page = (DOCS / "commands" / "score.md").read_text()
-    assert {figure for figure in FIGURES if f"`{figure}`" not in page} == set()
 
 
 def test_make_targets_named_in_the_readme_exist():
