@@ -75,7 +75,11 @@ def use_models(work: Work) -> None:
         work.json(*train, "--task", f"{part}/2", "-o", f"part{part}")
     work.json("merge", "part1", "part2", "-q", "-o", "merged")
     work.json("inspect", "linear", "--weights")
-    for path in (GOLDEN / "format-1", GOLDEN / "format-2", "2", "3", "3-scaled", "3-unchecked"):
+    table = [f"{n},{n % 7},{'ab'[n % 2]},{'yes' if n < 20 else ''}" for n in range(60)]
+    (work.folder / "table.csv").write_text("\n".join(["id,x,kind,known", *table]))
+    columns = ("--id-column", "id", "--label-column", "known", "--positive-label", "yes")
+    work.json("train", "--data", "table.csv", *columns, "--n-models", 2, "-q", "-o", "3-table")
+    for path in (GOLDEN / "format-1", GOLDEN / "format-2", "2", "3", "3-scaled", "3-unchecked", "3-table"):
         manifest = work.json("inspect", path)["manifest"]
         work.add(f"manifest-{manifest['format']}", manifest)
 
@@ -111,7 +115,7 @@ def use_predictions(work: Work) -> None:
     work.json("predict", work.model, test, "-q", "-T", "top=5", "-o", "top.pred")
     work.json("predict", work.model, test, "-q", "--out-dir", "many")
     columns = ("--format", "jsonl", "--ids", "--votes", "--member-values")
-    work.add_lines("prediction", work.run("predict", work.model, test, *columns))
+    work.add_lines("prediction", work.run("predict", work.model, test, *columns, "--probability"))
 
 
 def use_rankings(work: Work) -> None:
@@ -155,7 +159,16 @@ def use_data(work: Work) -> None:
     (work.folder / "bad.svm").write_text("1 1:2 2:2 3:0\nx\n1 1:2 2:2 4:1000\n")
     work.json("check", work.problem / "pos.svm", "bad.svm", code=3)
     (work.folder / "table.csv").write_text("a,b\n1,2\n3,x\n")
-    work.json("convert", "table.csv", "--categorical", "b", "-o", "table.svm")
+    work.json("convert", "table.csv", "--categorical", "b", "--map", "map.json", "-o", "table.svm")
+    work.add("feature-map", json.loads((work.folder / "map.json").read_text()))
+    labeled = ("--data", "table.csv", "--label-column", "b", "--positive-label", "x", "-q")
+    work.run("train", *labeled, "--n-models", 1, "-o", "model")
+    manifest = json.loads((work.folder / "model" / "manifest.json").read_text())
+    work.add("feature-map", manifest["encoding"])
+    (work.folder / "molecules.csv").write_text("smiles\nCCO\nCCN\n")
+    molecules = ("convert", "molecules.csv", "--smiles-column", "smiles", "--bits", 16)
+    work.run(*molecules, "--map", "bits.json", "-o", "molecules.svm")
+    work.add("feature-map", json.loads((work.folder / "bits.json").read_text()))
 
 
 def use_benchmarks(work: Work) -> None:
@@ -196,7 +209,7 @@ MAKERS: dict[Callable[[Work], None], tuple[str, ...]] = {
     use_predictions: ("predict", "predict-files", "prediction"),
     use_rankings: ("rank", "ranked-row", "reasons"),
     use_scores: ("score", "compare"),
-    use_data: ("simulate", "check", "convert"),
+    use_data: ("simulate", "check", "convert", "feature-map"),
     use_benchmarks: (
         *("benchmark", "benchmark-report", "benchmark-join", "benchmark-result"),
         *("benchmark-time", "figure"),
