@@ -218,7 +218,7 @@ def print_task(
 
 def train_command(request: TuneRequest) -> str:
     """Return the command that trains the winner on the same data."""
-    source = request.source
+    source = request.source.for_kernel(request.base.kernel)
     label = source.positive_label
     words = ["resvm", "train"]
     for flag, value in (
