@@ -115,7 +115,9 @@ def test_what_is_refused_is_named_with_what_to_do(line, message, hint):
 @pytest.mark.parametrize("command", ["train", "tune", "rank"])
 def test_files_as_svm_train_takes_them_get_a_pointer_to_options(command):
     error = refusal(f"{command} -t 2 -c 10 train.svm model")
-    expected = f"resvm {command} takes its files as options, but got train.svm model without an option"
+    expected = (
+        f"resvm {command} takes its files as options, but got train.svm model without an option"
+    )
     assert error.message == expected
     assert "--data train.svm --positive-label 1 -o model" in (error.hint or "")
     assert "-P pos.svm -U unl.svm" in (error.hint or "")
