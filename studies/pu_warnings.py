@@ -109,5 +109,5 @@ def warnings_table(records: Sequence[dict[str, Any]]) -> str:
         count = f"{len(said_by)} of {len(ours)}"
         rows.append([f"... {warned.words} ...", warned.deserved_by, said, count, tasks or "none"])
     head = ["warning", "data that deserve it", "there", "runs here", "of tasks"]
-    title = "**Warnings of `train`**, on data made to deserve them and on the runs above"
+    title = "**Warnings of `train`**, on data that should trigger them and on the runs above"
     return f"{title}\n\n{markdown_table(head, rows)}"

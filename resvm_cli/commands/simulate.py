@@ -200,7 +200,7 @@ class SimulateRequest:
             value = values[name]
             if value is not None and not low <= value <= high:
                 raise ParameterError(
-                    "{" + name + "} must be between {low} and {high:,}, got {value:g}",
+                    "{" + name + "} must be between {low} and {high:,}, got {value}",
                     low=low,
                     high=high,
                     value=value,

@@ -240,7 +240,7 @@ def _table_options(reading: TableReading) -> Iterator[tuple[str, str | bool | No
 
 def train_command(request: TuneRequest) -> str:
     """Return the command that trains the winner on the same data."""
-    source = request.source
+    source = request.source.for_kernel(request.base.kernel)
     labels: tuple[str, ...] = source.table.roles.positive_labels
     if source.positive_label is not None and not labels:
         labels = (f"{source.positive_label:g}",)

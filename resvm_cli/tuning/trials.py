@@ -127,8 +127,10 @@ class TrialLog:
         self.tick()
 
     def tick(self) -> None:
-        best = "" if self._best is None else f", best {self._metric} {self._best:.4f}"
-        self._run.progress(f"tuning{best}", len(self.trials), self._expected)
+        stage = "tuning"
+        if self._directory is not None and self._best is not None:
+            stage += f", best {self._metric} {self._best:.4f}"
+        self._run.progress(stage, len(self.trials), self._expected)
 
     def recorded(self, task: ScoringTask, outer: int | None) -> Trial | None:
         """Return the next trial if an earlier run has logged it, else None."""

@@ -68,7 +68,7 @@ def test_a_batch_that_is_lost_runs_again():
         (BatchResult([(3, "a")], "worker", 0.1), "wrong number of results, 1 instead of 2"),
         (BatchResult([(3, "a")] * 3, "worker", 0.1), "wrong number of results, 3 instead of 2"),
         (BatchResult([(4, "b"), (3, "a")], "worker", 0.1), "results out of order"),
-        (BatchResult([(5, "a"), (6, "b")], "worker", 0.1), "of other tasks"),
+        (BatchResult([(5, "a"), (6, "b")], "worker", 0.1), "for other tasks"),
     ],
 )
 def test_an_answer_must_have_one_result_for_each_task_in_order(answer, words):

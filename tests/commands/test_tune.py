@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 
 from resvm_cli import randomness
+from resvm_cli.commands.tune import train_command
+from resvm_cli.parameters import MethodParameters
+from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.sample import Folds
+from resvm_cli.tuning.tune import TuneRequest
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import start_resvm, until
 
@@ -82,6 +86,16 @@ def test_the_summary_tells_scores_and_the_command_to_copy(problem, resvm, tmp_pa
     found = json.loads(ran.out)
     assert found["kind"] == "tune"
     assert found["best"] == json.loads((tmp_path / "t" / "best.json").read_bytes())
+
+
+def test_the_command_to_copy_reads_kernel_values_as_tune_did():
+    source = TrainingInput("p.svm", "u.svm")
+    request = TuneRequest(
+        source=source, target="t/", base=MethodParameters(kernel="precomputed", seed=3)
+    )
+    assert train_command(request) == (
+        "resvm train -P p.svm -U u.svm --zero-based --params t/best.json -o model --seed 3"
+    )
 
 
 def test_the_number_of_threads_changes_no_byte(problem, resvm, tmp_path):

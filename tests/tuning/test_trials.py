@@ -12,7 +12,11 @@ from resvm_cli.errors import Interrupted
 from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.run import Run, Share
 from resvm_cli.training.input import TrainingInput
+from resvm_cli.tuning.search import ScoringTask
+from resvm_cli.tuning.space import Candidate
+from resvm_cli.tuning.trials import TrialLog
 from resvm_cli.tuning.tune import TuneRequest, tune_task
+from resvm_cli.tuning.validation import Scores
 
 SEARCHES = {
     "informed": [],
@@ -104,6 +108,27 @@ def test_a_task_that_is_stopped_keeps_what_it_has_scored(problem, tmp_path):
     with pytest.raises(Interrupted):
         tune_task(request, Share(1, 1), Run(jobs=1, on_progress=stop))
     assert tune_task(request, Share(1, 1), Run(jobs=1)).n_scored == 40 - 17
+
+
+class Recorder:
+    """A run directory that writes nothing."""
+
+    def append(self, name, record):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("directory", "expected"),
+    [(None, ["tuning", "tuning"]), (Recorder(), ["tuning", "tuning, best roc_auc 0.9000"])],
+)
+def test_the_progress_of_a_run_with_a_log_shows_the_best_score(directory, expected):
+    stages = []
+    run = Run(on_progress=lambda stage, done, total: stages.append(stage))
+    log = TrialLog(directory, (), "roc_auc", run)
+    log.expect(1)
+    scores = Scores({"roc_auc": 0.9}, 0.1, 0.8, 0.2, 10)
+    log.finished(log.trial(ScoringTask(Candidate("resvm", ()), 5), scores, None, None), 0.1)
+    assert stages == expected
 
 
 STRANGE_RECORDS = {
