@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from resvm_cli.metrics import class_mixture
-from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth, RankedOutcomes
+from resvm_cli.metrics.class_mixture import ClassMixture, RankedOutcomes
 from resvm_cli.running import parallel
 from studies.markdown import put_between_marks
 from studies.pu_tasks import TASKS
@@ -62,10 +62,11 @@ class Outcome:
         return TASKS[self.task].family
 
 
-def stated(precision: IntervalsByDepth, true: np.ndarray) -> Stated:
+def stated(mixture: ClassMixture, true: np.ndarray) -> Stated:
+    precision = mixture.precision(len(true))
     depths = np.array([depth for depth in DEPTHS if depth <= len(true)]) - 1
     truth = true[depths]
-    listed = np.flatnonzero(precision.value >= 1 - FDR - 1e-12)
+    listed = np.flatnonzero(mixture.mean_precision(len(true)) >= 1 - FDR - 1e-12)
     return Stated(
         tuple((precision.value[depths] - truth).tolist()),
         int((truth < precision.low[depths] - 1e-9).sum()),
@@ -96,7 +97,7 @@ def outcome(path: Path) -> Outcome | None:
         in_use = class_mixture.ERROR_OF_B
         for constant in CONSTANTS:
             class_mixture.ERROR_OF_B = constant
-            by_constant[constant] = stated(mixture._blurred().precision(size), true)
+            by_constant[constant] = stated(mixture._blurred(), true)
         class_mixture.ERROR_OF_B = in_use
     rng = np.random.default_rng(int(match[3]))
     tested = []
@@ -104,7 +105,7 @@ def outcome(path: Path) -> Outcome | None:
         rows = RankedOutcomes.from_rows(numbers, truth[numbers], unlabeled)
         fitted = ClassMixture.fit(known, unlabeled, tested=rows)
         assert fitted is not None
-        tested.append(stated(fitted.precision(size), true))
+        tested.append(stated(fitted, true))
     chance, truly = given.probability(unlabeled[order]), truth[order]
     bins = np.array_split(np.arange(size), 10)
     gaps = [len(some) * abs(chance[some].mean() - truly[some].mean()) for some in bins]
@@ -117,7 +118,7 @@ def outcome(path: Path) -> Outcome | None:
         share.low <= b <= share.high,
         None if n_false is None else n_false / len(known),
         by_constant,
-        stated(given.precision(size), true),
+        stated(given, true),
         (tested[0], tested[1]),
         (float(((chance - truly) ** 2).mean()), sum(gaps) / size),
     )

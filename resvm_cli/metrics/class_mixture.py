@@ -134,7 +134,7 @@ class ClassMixture:
     """The fitted mixture of positives and negatives."""
 
     binned: BinnedValues
-    fitted: Fits  # one fit, or two if b is given and a is not
+    fitted: Fits  # one fit if a is given; else one with a estimated and one with a = 0
     weights: FloatArray  # of these fits
     resampled: Fits | None
     blurs: _Blurs | None  # of the resamples
@@ -183,7 +183,7 @@ class ClassMixture:
         sizes = (n_first, n_replicates - n_first)
         parts = [
             resampled_fits(binned, found.fitted.take(np.array([index])), some, b, size, rng)
-            for index, (some, size) in enumerate(zip(_choices(a, b), sizes, strict=False))
+            for index, (some, size) in enumerate(zip(_choices(a), sizes, strict=False))
             if size
         ]
         found = replace(found, resampled=joined_fits(parts))
@@ -199,9 +199,10 @@ class ClassMixture:
         tested: RankedOutcomes | None = None,
     ) -> list[ClassMixture]:
         """Fit the values for each of these b, without bounds; either all are given or none."""
-        b = fractions[0]
-        fits = [first_fit(binned, some, fractions) for some in _choices(a, b)]
+        fits = [first_fit(binned, some, fractions) for some in _choices(a)]
         likelihoods = np.array([fit.log_likelihoods(binned) for fit in fits])
+        if len(fits) > 1:
+            likelihoods[0] -= 1.0  # Akaike's weights: an estimated a is one more parameter
         weights = np.exp(likelihoods - likelihoods.max(axis=0))
         weights /= weights.sum(axis=0)
         found = []
@@ -230,7 +231,7 @@ class ClassMixture:
         overlap = 1 - self.binned.area
         if self.b is not None:
             return 0.5 * overlap
-        of_b = ERROR_OF_B / max(float(self.fitted.b[0, 0]), 0.02)
+        of_b = ERROR_OF_B / max(float((self.weights @ self.fitted.b).item()), 0.02)
         return max(0.02, 1.2 * overlap - 0.05) + of_b
 
     def _blurs(self, size: int) -> _Blurs:
@@ -306,8 +307,12 @@ class ClassMixture:
             chances = self._chances(self.resampled)
             mean: FloatArray = self.blurs.apply(chances, self.binned.unlabeled[::-1]).mean(axis=0)
             return mean
+        return self._shrunk(min(1.0, 0.5 * self.spread))
+
+    def _shrunk(self, fraction: float) -> FloatArray:
+        """Return the fitted chances by bin, moved by this fraction towards b, or 0 if unknown."""
         value = self.weights @ self._chances(self.fitted)
-        shrunk: FloatArray = value + min(1.0, 0.5 * self.spread) * ((self.b or 0.0) - value)
+        shrunk: FloatArray = value + fraction * ((self.b or 0.0) - value)
         return shrunk
 
     def probability(self, values: FloatArray) -> FloatArray:
@@ -316,6 +321,19 @@ class ClassMixture:
             return np.full(len(values), np.nan)
         bins = np.searchsorted(self.binned.edges, values, "right")
         return self._bin_probabilities[::-1][bins]
+
+    def mean_precision(self, n_listed: int) -> FloatArray:
+        """Return the precision of the top 1, 2, ... rows of U, averaged over rho.
+
+        A list chosen for its precision must allow for all that may be true. The mean of rho is
+        1 / (1 + spread), which is less than its most plausible values.
+        """
+        if self.tested is not None or not self.claims:
+            return self.precision(n_listed).value
+        chances = self._shrunk(self.spread / (1 + self.spread))
+        depth = np.arange(1, n_listed + 1, dtype=np.float64)
+        means: FloatArray = _means(chances[None], self.binned.unlabeled[::-1], depth)[0]
+        return means
 
     def precision(self, n_listed: int) -> IntervalsByDepth:
         """Return the fraction of positives in the top 1, 2, ... rows of U; nan if unknown."""
@@ -394,9 +412,9 @@ def _means(chances: FloatArray, counts: FloatArray, depths: FloatArray) -> Float
     return means
 
 
-def _choices(a: float | None, b: float | None) -> list[float | None]:
-    """Return which a to fit: precision rises with a, so if b is given, 0 is the careful end."""
-    return [None, 0.0] if a is None and b is not None else [a]
+def _choices(a: float | None) -> list[float | None]:
+    """Return which a to fit: precision rises with a, so 0 is the careful end."""
+    return [None, 0.0] if a is None else [a]
 
 
 def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> FloatArray:

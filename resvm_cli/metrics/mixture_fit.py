@@ -13,9 +13,11 @@ from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.rows import IntArray, distinct
 
 BINS_OF_EACH = 50
-FIRST_A, FIRST_B, FIRST_SLOPE = 0.05, 0.3, 1.5
+FIRST_B = 0.3
+STARTS = ((0.05, 1.5), (0.2, 10.0))  # of a and the slope: EM may end in a local optimum
 STEPS, RESAMPLED_STEPS = 500, 200
 TOLERANCE = 1e-6
+MIN_GAIN = 0.1  # of the log-likelihood, for the second start to win
 RIDGE = 1e-3
 
 
@@ -158,9 +160,14 @@ def first_fit(binned: BinnedValues, a: float | None, fractions: Sequence[float |
     """Fit the values for each b; either all are given or none."""
     ones = np.ones((len(fractions), 1))
     b = np.array([[FIRST_B if some is None else some] for some in fractions])
-    start = Fits((FIRST_A if a is None else a) * ones, b, 0.0 * ones, FIRST_SLOPE * ones)
     own = binned.positives * ones, binned.unlabeled * ones
-    return fit_classes(binned.logits, *own, a, fractions[0], start, STEPS)
+    found = []
+    for first_a, slope in STARTS:
+        start = Fits((first_a if a is None else a) * ones, b, 0.0 * ones, slope * ones)
+        found.append(fit_classes(binned.logits, *own, a, fractions[0], start, STEPS))
+    likelihoods = np.array([fits.log_likelihoods(binned) for fits in found])
+    better = likelihoods[1] > likelihoods[0] + MIN_GAIN
+    return joined_fits(found).take(np.arange(len(ones)) + len(ones) * better)
 
 
 def resampled_fits(

@@ -96,13 +96,41 @@ def test_the_more_sets_overlap_the_less_is_promised():
     assert all(mixture.separable for mixture in apart)
     spreads = [mixture.spread for mixture in apart]
     assert spreads == sorted(spreads)
-    of_b = 0.0075 / apart[0].fitted.b.item()
+    of_b = 0.0075 / (apart[0].weights @ apart[0].fitted.b).item()
     assert spreads[0] == pytest.approx(1.2 * (1 - apart[0].binned.area) - 0.05 + of_b)
     lows = [mixture.precision(100).low[-1] for mixture in apart]
     assert lows == sorted(lows, reverse=True)
     # the value is that of the curve, shrunk by half of the spread
     shrunk = [mixture.precision(1).value[0] / (1 - 0.5 * mixture.spread) for mixture in apart]
     assert all(0.9 < value <= 1 + 1e-9 for value in shrunk)
+
+
+@pytest.mark.parametrize("b", [None, 0.2])
+def test_a_list_is_chosen_by_the_mean_of_all_that_may_be_true(b):
+    mixture = Drawn(0.0, 0.2, apart=2.0).fitted(b=b, n_replicates=0)
+    stated, mean = mixture.precision(500).value, mixture.mean_precision(500)
+    spread, rest = mixture.spread, b or 0.0
+    fitted = (stated - 0.5 * spread * rest) / (1 - 0.5 * spread)
+    draws = np.random.default_rng(0).random(100_000) ** spread  # rho
+    assert mean == pytest.approx(rest + draws.mean() * (fitted - rest), abs=0.002)
+    assert (mean < stated).all()
+
+
+def test_suspects_are_found_where_em_has_another_optimum():
+    # five false rows of P lie deep in U; from a gentle slope, EM ends with a = 0
+    positives = np.concatenate([[0.593, 0.606, 0.634, 0.749, 0.756], np.linspace(0.905, 0.999, 45)])
+    mixture = ClassMixture.fit(positives, np.arange(700) / 700, n_replicates=0)
+    assert mixture.n_false() == 5
+
+
+def test_an_estimated_contamination_of_p_has_to_earn_its_weight():
+    # the fit with a estimated is never worse than that with a = 0, so it pays for its parameter
+    mixture = Drawn(0.0, 0.3, apart=1.5, n_pos=100, n_unl=1000).fitted(n_replicates=0)
+    estimated, clean = mixture.fitted.log_likelihoods(mixture.binned)
+    odds = np.exp(estimated - clean - 1)
+    assert mixture.weights == pytest.approx([odds / (1 + odds), 1 / (1 + odds)])
+    a, share = mixture.fitted.a[0, 0], mixture.contamination_pos.value
+    assert share == pytest.approx(mixture.weights[0] * a)
 
 
 def test_an_estimated_contamination_of_p_does_not_raise_precision_if_b_is_given():

@@ -198,7 +198,9 @@ def warnings_about_negatives(estimate: FdrEstimate) -> list[str]:
     ]
 
 
-def cut_at_fdr(listing: Listing, estimate: FdrEstimate, fdr: float) -> tuple[Listing, FdrEstimate]:
+def cut_at_fdr(
+    listing: Listing, estimate: FdrEstimate, classes: ClassMixture | None, fdr: float
+) -> tuple[Listing, FdrEstimate]:
     """Return the longest list whose expected false discovery rate is at most ``fdr``.
 
     With trusted negatives, this is the list of the Benjamini-Hochberg procedure.
@@ -211,13 +213,12 @@ def cut_at_fdr(listing: Listing, estimate: FdrEstimate, fdr: float) -> tuple[Lis
             "P and U overlap too much to say how many rows of a list are positive",
             Message("give {contamination_unl}, {tested} or {negatives}"),
         )
-    precision, low, high = (listing.further[name] for name in PRECISION)
-    reaching = np.flatnonzero(precision >= 1 - fdr - ROUNDING)
-    length = int(reaching[-1]) + 1 if len(reaching) else 0
-    reached = None
+    length, reached = 0, None
+    if classes is not None:
+        expected = classes.mean_precision(int((listing.n_members > 0).sum()))
+        length = int(np.flatnonzero(expected >= 1 - fdr - ROUNDING).max(initial=-1)) + 1
     if length:
-        last = length - 1
-        reached = Interval(float(precision[last]), float(low[last]), float(high[last]))
+        reached = Interval(*(float(listing.further[name][length - 1]) for name in PRECISION))
     chosen_estimate = replace(estimate, fdr=fdr, n_listed=length, precision=reached)
     return listing.head(length), chosen_estimate
 

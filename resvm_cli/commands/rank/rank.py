@@ -397,7 +397,7 @@ def _estimated(
     estimate = FdrEstimate.from_classes(classes, scorer.negatives, n_unlike)
     warnings: list[Text] = [*warnings_about_negatives(estimate)]
     if request.fdr is not None:
-        listing, estimate = cut_at_fdr(listing, estimate, request.fdr)
+        listing, estimate = cut_at_fdr(listing, estimate, classes, request.fdr)
         warnings += warnings_about_list(estimate)
     for warning in warnings:
         run.notice(warning)

@@ -256,7 +256,9 @@ def test_fdr_writes_the_longest_list_that_is_expected_to_hold_it(problem, resvm)
     listed = table(resvm(*quick(problem, "--fdr", 0.3)))
     assert 0 < len(listed) < len(whole)
     assert listed == whole[: len(listed)]
-    assert float(listed[-1]["precision"]) >= 0.7 > float(whole[len(listed)]["precision"])
+    # averaged over what may be true, precision is less than the column says
+    stated = [row for row in whole if float(row["precision"]) >= 0.7]
+    assert len(listed) < len(stated)
     found = json.loads(resvm(*quick(problem, "--fdr", 0.3, "--json")).out)["promise"]
     assert found["n_listed"] == len(listed)
     assert found["precision"]["low"] <= found["precision"]["value"] <= found["precision"]["high"]
