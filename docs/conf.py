@@ -15,7 +15,19 @@ project = "resvm"
 version = release = re.findall(r'__version__ = "(.*)"', (PACKAGE / "__init__.py").read_text())[0]
 author = copyright = ""
 
-extensions = ["myst_parser"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+autodoc_typehints = "none"  # docstrings have the types
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_ivar = True  # attributes are also members
+copybutton_prompt_text = r">>> |\.\.\. |\$ |> "
+copybutton_prompt_is_regexp = True
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3

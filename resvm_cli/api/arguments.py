@@ -6,6 +6,7 @@ table, so that each parameter is described once.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -162,6 +163,7 @@ def _type_of(parameter: Parameter) -> str:
 
 def entry(name: str, kind: str, text: str) -> str:
     """Return an entry of a section: a name, its type and its meaning."""
+    text = re.sub(r"\|(\w)\|", r"``|\1|``", text)  # or else a substitution of reStructuredText
     wrapped = textwrap.fill(text, DOC_WIDTH, break_on_hyphens=False, break_long_words=False)
     heading = f"{name} : {kind}" if kind else name
     return f"{heading}\n{textwrap.indent(wrapped, '    ')}"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import pickle
-import re
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +17,7 @@ import resvm_cli
 from resvm_cli.api import matrices, results
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model import members
-from tests.conftest import ROOT, write_svm
+from tests.conftest import write_svm
 from tests.programs import run, script_command
 
 # the rows of these tests are not scaled
@@ -431,18 +428,6 @@ def test_importing_the_package_is_cheap_and_scikit_learn_is_not_needed():
     """
     ran = run(script_command(script))
     assert ran.code == 0, ran.err
-
-
-def test_the_session_of_the_guide_prints_what_is_shown(tmp_path, monkeypatch):
-    shutil.copytree(ROOT / "sample_data", tmp_path / "sample_data")
-    monkeypatch.chdir(tmp_path)
-    guide = (ROOT / "docs" / "python.md").read_text()
-    session = "\n".join(re.findall(r"```pycon\n(.*?)```", guide, re.S))
-    examples = doctest.DocTestParser().get_doctest(session, {}, "python.md", None, 0)
-    told: list[str] = []
-    shown = doctest.DocTestRunner().run(examples, out=told.append)
-    assert shown.attempted > 40
-    assert shown.failed == 0, "".join(told)
 
 
 class Cells(np.ndarray):
