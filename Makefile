@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 CC ?= cc
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-quick slow slurm chaos browser docs reproduction check lint types fmt fuzz fuzz_svmlight \
+.PHONY: help install demo test test-quick slow slurm chaos snakemake browser docs reproduction check lint types fmt fuzz fuzz_svmlight \
 	fuzz_numbers fuzz_blocks hostile smoke dist bench clean leaks
 
 help: ## list the targets
@@ -57,6 +57,11 @@ slurm: $(VENV)/.test ## run the recipes of docs/cluster.md on the Slurm of SLURM
 
 chaos: $(VENV)/.test ## end workers of a Dask cluster in every way, ten times each, under train and tune
 	$(BIN)/python -m pytest -m chaos
+
+snakemake: $(VENV)/.test ## run the Snakemake wrapper, with Snakemake in an environment of its own
+	$(PYTHON) -m venv .dist/snakemake
+	.dist/snakemake/bin/python -m pip install --quiet --disable-pip-version-check snakemake
+	PATH="$$PATH:$(CURDIR)/.dist/snakemake/bin" $(BIN)/python -m pytest tests/test_snakemake.py -rs
 
 browser: $(VENV)/.test ## open the pages in a headless Chromium, if one is on the PATH
 	$(BIN)/python -m pytest -m browser -rs

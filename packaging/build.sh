@@ -1,5 +1,5 @@
 #!/bin/sh
-# The sdist, the wheel made from it, and each of them tried in an environment of its own.
+# The sdist, the wheel made from it, both checked, and each tried in an environment of its own.
 #
 #     sh packaging/build.sh [PYTHON]
 #
@@ -10,8 +10,11 @@ python=${1:-python3}
 rm -rf dist .dist build
 
 "$python" -m venv .dist/build
-.dist/build/bin/python -m pip install --quiet --disable-pip-version-check build
+.dist/build/bin/python -m pip install --quiet --disable-pip-version-check \
+    build twine check-wheel-contents
 .dist/build/bin/python -m build  # the wheel comes from the sdist, not from this folder
+.dist/build/bin/twine check --strict dist/*
+.dist/build/bin/check-wheel-contents dist/*.whl
 
 for package in dist/*.whl dist/*.tar.gz; do
     environment=.dist/try-$(basename "$package")

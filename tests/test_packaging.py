@@ -29,8 +29,52 @@ def supported_pythons() -> list[str]:
     return [version for version in named if re.fullmatch(r"3\.\d+", version)]
 
 
+def rendered(platform: str) -> dict[str, Any]:
+    """Render the bioconda recipe as conda-build does: lines that do not apply, then Jinja."""
+    environment = pytest.importorskip("jinja2").Environment()
+    known = {"win": platform == "win", "osx": platform == "osx", "py": 310}
+    lines = []
+    for line in (ROOT / "packaging/bioconda/meta.yaml").read_text().splitlines():
+        selector = re.search(r"# \[(.+)\]$", line)
+        if selector is None or eval(selector[1], known):
+            lines.append(line)
+    text = environment.from_string("\n".join(lines)).render(
+        PYTHON="python",
+        compiler=lambda language: f"{language}_{platform}",
+        stdlib=lambda language: f"stdlib_{language}_{platform}",
+        pin_subpackage=lambda name, max_pin: f"{name} {max_pin}",
+    )
+    return yaml.safe_load(text)
+
+
 def test_every_file_has_the_version_of_the_package():
     assert CITATION["version"] == RECIPE["context"]["version"] == __version__
+    assert rendered("linux")["package"] == {"name": PROJECT["name"], "version": __version__}
+
+
+def test_the_bioconda_recipe_is_the_conda_recipe_in_the_older_format():
+    context = RECIPE["context"]
+
+    def address_of(source: dict[str, str]) -> str:
+        return re.sub(r"\$\{\{ (\w+) \}\}", lambda found: context[found[1]], source["url"])
+
+    _, *solvers = RECIPE["source"]
+    sources = {one["target_directory"]: (address_of(one), one["sha256"]) for one in solvers}
+    for platform in ("linux", "osx"):
+        recipe = rendered(platform)
+        assert "skip" not in recipe["build"]
+        found = {one["folder"]: (one["url"], one["sha256"]) for one in recipe["source"]}
+        address, digest = found.pop("resvm")
+        assert address.endswith(f"/resvm_cli-{__version__}.tar.gz")
+        assert re.fullmatch("[0-9a-f]{64}", str(digest))
+        assert found == sources
+        assert recipe["requirements"]["run"] == RECIPE["requirements"]["run"]
+        for part in ("build", "host"):
+            openmp = "llvm-openmp" in recipe["requirements"][part]
+            assert openmp == (platform == "osx")
+        for name in ("summary", "license", "license_file"):
+            assert recipe["about"][name] == RECIPE["about"][name]
+    assert rendered("win")["build"]["skip"] is True
 
 
 def test_every_file_of_the_package_is_shipped_except_c_sources():
