@@ -171,7 +171,7 @@ def _open(request: ConvertRequest, source: Source, known: FeatureMap | None) -> 
     def pieces() -> Iterator[bytes]:
         return started.pop() if started else source.pieces()
 
-    if kind in ("excel", "zip", "utf-16"):
+    if kind in ("excel", "zip", "utf-16", "sdf"):
         next(require_svmlight(text, source.name))  # raises an error with advice
     roles = request.roles
     if is_smiles(source.name, head) and not (roles.asked or known):
