@@ -25,7 +25,7 @@ from resvm_cli.benchmark.report import (
     report_on,
 )
 from resvm_cli.benchmark.results import CellResult
-from resvm_cli.benchmark.sections import sections
+from resvm_cli.benchmark.sections import VERDICTS, sections
 from resvm_cli.benchmark.tables import MethodCell, data_set_of
 
 FOLDER = Path(__file__).parent
@@ -101,7 +101,7 @@ def verdicts(report: BenchmarkReport) -> str:
     run = report.runs[0]
     counted = []
     for method in METHODS:
-        compared = [(s, t, cell) for s, t, cell in cells(run, method) if cell.verdict]
+        compared = [(s, t, cell) for s, t, cell in cells(run, method) if cell.verdict in VERDICTS[:3]]
         good = sum(cell.verdict != "below" for _, _, cell in compared)
         counted.append(f"{method} **{good} of {len(compared)}**")
     rows = [
