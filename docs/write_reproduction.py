@@ -25,7 +25,7 @@ from resvm_cli.benchmark.report import (
     report_on,
 )
 from resvm_cli.benchmark.results import CellResult
-from resvm_cli.benchmark.sections import sections
+from resvm_cli.benchmark.sections import VERDICTS, sections
 from resvm_cli.benchmark.tables import MethodCell, data_set_of
 
 FOLDER = Path(__file__).parent
@@ -101,8 +101,9 @@ def verdicts(report: BenchmarkReport) -> str:
     run = report.runs[0]
     counted = []
     for method in METHODS:
-        compared = [(s, t, cell) for s, t, cell in cells(run, method) if cell.verdict]
-        good = sum(cell.verdict != "below" for _, _, cell in compared)
+        found = [cell.verdict for _, _, cell in cells(run, method)]
+        compared = [verdict for verdict in found if verdict in VERDICTS[:3]]
+        good = sum(verdict != "below" for verdict in compared)
         counted.append(f"{method} **{good} of {len(compared)}**")
     rows = [
         [f"{task}, {SHORT[setting]}", str(cell.pr_auc_trapezoid.n),

@@ -45,6 +45,8 @@ class TableCell:
 
 
 NOTHING = TableCell("-")
+PAGE_WIDTH = 100  # of the report as text
+CONTINUATIONS = ("paper", "verdict", "with Holm's correction")  # columns about the one before
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,11 @@ def _wrapped(text: str, first: str = "", later: str = "") -> list[str]:
     import textwrap
 
     return textwrap.wrap(
-        harmless(text), 100, initial_indent=first, subsequent_indent=later, break_on_hyphens=False
+        harmless(text),
+        PAGE_WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_on_hyphens=False,
     )
 
 
@@ -160,9 +166,30 @@ def _table_lines(table: ReportTable) -> Iterator[str]:
     columns = range(len(table.columns))
     widths = [max(len(line[column]) for line in texts) for column in columns]
     aligned = [">" if table.is_numeric(column) else "<" for column in columns]
-    for line in texts:
-        padded = [f"{line[column]:{aligned[column]}{widths[column]}}" for column in columns]
-        yield "  ".join(padded).rstrip()
+    for number, part in enumerate(_parts(table, widths)):
+        if number:
+            yield ""
+        for line in texts:
+            if number and not any(line[column] for column in part[table.n_names :]):
+                continue  # a row that an earlier part has shown
+            padded = [f"{line[column]:{aligned[column]}{widths[column]}}" for column in part]
+            yield "  ".join(padded).rstrip()
+
+
+def _parts(table: ReportTable, widths: Sequence[int]) -> list[list[int]]:
+    """Divide the columns of a table into tables that fit the page; each starts with the names."""
+    names = list(range(table.n_names))
+    parts, group = [list(names)], []
+    for column in range(table.n_names, len(table.columns)):
+        group.append(column)
+        if table.columns[column + 1 : column + 2] and table.columns[column + 1] in CONTINUATIONS:
+            continue
+        width = sum(widths[one] + 2 for one in [*parts[-1], *group]) - 2
+        if width > PAGE_WIDTH and parts[-1] != names:
+            parts.append(list(names))
+        parts[-1] += group
+        group = []
+    return parts
 
 
 def markdown(sections: Sequence[Section]) -> bytes:

@@ -15,8 +15,9 @@ from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of
 
 Kind: TypeAlias = Literal[
-    "svmlight", "table", "npy", "npz", "hdf5", "parquet", "matrix market", "excel", "zip", "utf-16"
-]
+    "svmlight", "table", "npy", "npz", "hdf5", "parquet", "matrix market", "excel", "zip", "utf-16",
+    "sdf"
+]  # fmt: skip
 
 HEAD = 1 << 12
 # Common column names, by the parameter of convert that they belong to.
@@ -49,7 +50,10 @@ _WORDS: dict[Kind, str] = {
     "excel": "an Excel workbook",
     "zip": "a zip archive",
     "utf-16": "text encoded as UTF-16",
+    "sdf": "molecules in SDF",
 }
+# The counts line of a molecule, the end of its atoms and bonds, and the end of its record.
+_SDF = re.compile(rb"^[ \d]{6}.{0,40}V[23]000\s*$|^M  END\s*$|^\$\$\$\$\s*$", re.MULTILINE)
 _PAIR = re.compile(r"(?:\d+|qid):[-+.\w]")
 
 
@@ -67,6 +71,8 @@ def kind_of(head: bytes) -> Kind:
         if first_member.endswith(b".npy"):
             return "npz"
         return "excel" if first_member.startswith(_OFFICE) else "zip"
+    if _SDF.search(head[: 4 * HEAD]):
+        return "sdf"
     line = first_line(head)
     words = line.split()
     if has_pairs(line):
@@ -167,6 +173,8 @@ def _advice(kind: Kind, head: bytes, name: str) -> Text:
         return f"unpack it first: unzip {shlex.quote(name)}"
     if kind == "utf-16":
         return f"convert it to UTF-8: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)}"
+    if kind == "sdf":
+        return _advice_on_molecules(name)
     options = []
     if kind == "table":
         line = first_line(head)
@@ -176,3 +184,18 @@ def _advice(kind: Kind, head: bytes, name: str) -> Text:
             if column:
                 options.append((parameter, shlex.quote(column)))
     return Message("convert it to svmlight text: {command}", command=_convert(name, options))
+
+
+def _advice_on_molecules(name: str) -> Text:
+    """The commands that make fingerprints of an SDF file, by way of SMILES."""
+    stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", name)
+    smiles = re.sub(r"\.(sdf?|mol)$", "", stem, flags=re.IGNORECASE) + ".smi"
+    if name == name_of(STDIN):
+        name, smiles = "FILE.sdf", "FILE.smi"
+    columns = [("header", "False"), ("smiles_column", "1"), ("id_column", "2")]
+    return Message(
+        "write the molecules as SMILES, such as with Open Babel: {babel}; then compute"
+        " fingerprints: {command}",
+        babel=shlex.join(["obabel", name, "-O", smiles]),
+        command=_convert(smiles, columns),
+    )

@@ -19,6 +19,8 @@ REFERENCE_ROWS = 2000  # rows of U whose duplicates show how common equal rows a
 # Rows of P that are in U: this many, and this fraction, or the second one and twice the usual
 # fraction of duplicates if the data has duplicates at all.
 MIN_REPEATED, FRACTION_REPEATED, FRACTION_BEYOND_USUAL = 3, 0.01, 0.25
+FIRST_BITS = 18
+SHIFT = np.uint64(64 - FIRST_BITS)
 SCALE_RATIO = 10.0  # between the standard deviations of most features in P and in U
 MIN_ROWS, MIN_FEATURES = 10, 3  # to tell how a set was scaled
 MOST_FEATURES = 0.8
@@ -64,27 +66,29 @@ class RepeatedRows:
     In some data, equal rows are common. So the same is counted for a few rows of U.
     """
 
+    n_repeated = 0  # rows of U
+
     def __init__(self, positives: Rows) -> None:
         hashes = positives.content_hashes()
         self._n_own = len(hashes)
-        self._known = distinct(hashes[hashes != 0])
-        self._copies = np.bincount(_look_up(hashes, self._known)[1], minlength=len(self._known))
+        self._known = _HashSet(hashes)
+        self._copies = np.bincount(self._known.places(hashes)[1], minlength=len(self._known))
         self._found = np.zeros(len(self._known), bool)
-        self._reference: Hashes | None = None
+        self._reference: _HashSet | None = None
         self._sightings = np.zeros(0, np.int64)
-        self.n_repeated = 0  # rows of U
 
     def add(self, rows: Rows) -> BoolArray:
         """Add a block of U; return which of its rows are in P."""
         hashes = rows.content_hashes()
         if self._reference is None:
-            first = hashes[:REFERENCE_ROWS]
-            self._reference = distinct(first[first != 0])
+            self._reference = _HashSet(hashes[:REFERENCE_ROWS])
             self._sightings = np.zeros(len(self._reference), np.int64)
-        repeated, places = _look_up(hashes, self._known)
+        repeated = np.zeros(len(rows), bool)
+        found, places = self._known.places(hashes)
+        repeated[found] = True
         self._found[places] = True
-        self.n_repeated += int(np.count_nonzero(repeated))
-        np.add.at(self._sightings, _look_up(hashes, self._reference)[1], 1)
+        self.n_repeated += len(found)
+        np.add.at(self._sightings, self._reference.places(hashes)[1], 1)
         return repeated
 
     def note(self, advice: Text) -> Text | None:
@@ -105,14 +109,24 @@ class RepeatedRows:
         )
 
 
-def _look_up(hashes: Hashes, known: Hashes) -> tuple[BoolArray, IntArray]:
-    """Return which hashes are among the known ones, and the places of those that are."""
-    if not len(known):
-        return np.zeros(len(hashes), bool), np.zeros(0, np.int64)
-    places = np.searchsorted(known, hashes)
-    places[places == len(known)] = 0
-    found = known[places] == hashes
-    return found, places[found]
+class _HashSet:
+    """Distinct hashes in ascending order; 0, which rows without features have, is left out."""
+
+    def __init__(self, hashes: Hashes) -> None:
+        self._hashes = distinct(hashes[hashes != 0])
+        # most hashes that are not in the set differ from all others in their first bits
+        self._starts = np.zeros(1 << FIRST_BITS, bool)
+        self._starts[self._hashes >> SHIFT] = True
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def places(self, hashes: Hashes) -> tuple[IntArray, IntArray]:
+        """Return which of these hashes are in the set, and the place of each that is."""
+        likely = np.flatnonzero(self._starts[hashes >> SHIFT])
+        places = np.searchsorted(self._hashes, hashes[likely])
+        found = np.flatnonzero(self._hashes[np.minimum(places, len(self) - 1)] == hashes[likely])
+        return likely[found], places[found]
 
 
 def _fraction_repeated(copies: IntArray) -> float:

@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from resvm_cli.benchmark.rendering import ReportTable, _table_lines, cells
 from resvm_cli.benchmark.report import report
 from resvm_cli.benchmark.sections import sections
 from tests import fake_benchmark as fake
@@ -205,3 +206,23 @@ def test_bands_of_few_repetitions_stay_within_the_chart(tmp_path):
     (band,) = figure.data["series"]
     assert band["low"] == [0.0, 0.0]
     assert band["high"] == [100.0, 100.0]
+
+
+def test_no_line_of_the_text_is_wider_than_a_page(folder, resvm):
+    ran = resvm("benchmark", "report", folder / "paper")
+    lines = ran.out.decode().splitlines()
+    assert [line for line in lines if len(line) > 100 and "https:" not in line] == []
+    heads = [line.split() for line in lines if line.startswith("task ")]
+    assert any(head[1:4] == ["resvm", "paper", "verdict"] for head in heads)
+    for head in heads:  # a column about another one stays beside it
+        assert head[1] not in ("paper", "verdict")
+
+
+def test_a_table_is_divided_into_parts_that_start_with_its_names():
+    columns = ("task", "n", "a" * 40, "paper", "b" * 40, "paper")
+    rows = (cells("x", 1, "2", "3", "4", "5"), cells("y", 1, "2", "3", "", ""))
+    lines = list(_table_lines(ReportTable("", columns, rows)))
+    assert [line.split() for line in lines] == [
+        ["task", "n", "a" * 40, "paper"], ["x", "1", "2", "3"], ["y", "1", "2", "3"], [],
+        ["task", "b" * 40, "paper"], ["x", "4", "5"],
+    ]  # fmt: skip

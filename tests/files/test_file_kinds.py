@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from resvm_cli.files.file_kinds import kind_of, require_svmlight, separator_of
+from resvm_cli.files.file_kinds import (
+    ForeignFormat,
+    kind_of,
+    require_svmlight,
+    separator_of,
+)
+from resvm_cli.report.terminal import option_name
 from tests.conftest import train_arguments
 
 
@@ -37,6 +43,7 @@ FOREIGN = {
     "excel": b"PK\x03\x04" + bytes(22) + b"\x13\x00\x00\x00[Content_Types].xml",
     "zip": b"PK\x03\x04" + bytes(22) + b"\x05\x00\x00\x00a.txtx",
     "utf-16": "id,y\n".encode("utf-16"),
+    "sdf": b"ethanol\n     RDKit          2D\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n",
 }
 
 
@@ -121,6 +128,7 @@ def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, res
         "excel": "save the sheet as CSV",
         "zip": "unzip 'my data'",
         "utf-16": "iconv -f UTF-16",
+        "sdf": "obabel 'my data' -O 'my data.smi'",
     }.get(kind, "resvm convert 'my data' -o data.svm")
     for command in (
         ("train", "-P", "my data", "-U", problem / "unl.svm"),
@@ -175,3 +183,33 @@ def test_a_column_of_labels_does_not_become_features_by_the_advice(name, resvm, 
     (tmp_path / "a.csv").write_text(f"id,x,{name}\na,1,active\nb,2,inactive\n")
     told = resvm("check", "a.csv", cwd=tmp_path).out.decode()
     assert f"resvm convert a.csv --id-column id --label-column {name} -o data.svm" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\n  program\n\n  0  0  0     0  0            999 V3000\r\nM  V30 BEGIN CTAB\r\n",
+        b"name\n\n\nM  END\n> <x>\n1\n\n$$$$\n",
+        b"one, two\n\n\n$$$$\n",
+    ],
+)
+def test_molecules_in_sdf_get_the_commands_that_make_fingerprints(text):
+    with pytest.raises(ForeignFormat) as caught:
+        list(require_svmlight([text], "my mols.sdf.gz"))
+    assert str(caught.value).startswith("my mols.sdf.gz: molecules in SDF, not svmlight text\n")
+    hint = caught.value.hint.render(option_name)
+    assert "obabel 'my mols.sdf.gz' -O 'my mols.smi'" in hint
+    command = "resvm convert 'my mols.smi' --no-header --smiles-column 1 --id-column 2 -o data.svm"
+    assert command in hint
+
+
+@pytest.mark.parametrize("text", [b"1 1:2 # V2000\n", b"1 1:2 # M  END\n", b"$$$$,a\n1,2\n"])
+def test_words_of_sdf_in_other_files_do_not_make_them_molecules(text):
+    assert kind_of(text) != "sdf"
+
+
+def test_convert_explains_sdf_too(resvm, tmp_path):
+    (tmp_path / "m.sdf").write_bytes(FOREIGN["sdf"])
+    ran = resvm("convert", "m.sdf", "-o", "m.svm", cwd=tmp_path)
+    assert ran.code == 3
+    assert "obabel m.sdf -O m.smi" in ran.err

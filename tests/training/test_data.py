@@ -286,21 +286,24 @@ def _equal_to_first(count: int) -> np.ndarray:
 @pytest.mark.parametrize("kept", [0, 1 << 22])
 def test_a_labeled_file_drops_unlabeled_copies_and_scales_without_them(files, kept, monkeypatch):
     monkeypatch.setattr(training_data, "KEPT_NONZEROS", kept)
-    again = (LABELS == 2) & FEATURES.any(axis=1)  # rows without features are not compared
+    positive = LABELS == 2
+    again = positive & FEATURES.any(axis=1)  # rows without features are not compared
     copies, labels = np.vstack([FEATURES, FEATURES[again]]), np.append(LABELS, 0 * LABELS[again])
     write_svm(files / "copies.svm", copies, labels)
+    known = {row.tobytes() for row in FEATURES[again]}
+    kept_rows = positive | ~np.array([row.tobytes() in known for row in FEATURES])
+    write_svm(files / "clean.svm", FEATURES[kept_rows], LABELS[kept_rows])
     source = TrainingInput(data=str(files / "copies.svm"), positive_label=2.0, scale="minmax")
-    clean = TrainingInput(data=str(files / "all.svm"), positive_label=2.0, scale="minmax")
-    dropping = replace(source, drop_repeated=True)
     with (
-        TrainingData(dropping, False, Run()) as data,
-        TrainingData(replace(clean, drop_repeated=True), False, Run()) as expected,
+        TrainingData(replace(source, drop_repeated=True), False, Run()) as data,
+        TrainingData(replace(source, data=str(files / "clean.svm")), False, Run()) as clean,
     ):
-        assert data.description() == expected.description()
-        assert data.scaling.description() == expected.scaling.description()
-        assert data.ids() == expected.ids()
+        assert data.description() == clean.description()
+        assert data.scaling.description() == clean.scaling.description()
+        numbers = np.concatenate([np.flatnonzero(positive), np.flatnonzero(kept_rows & ~positive)])
+        assert data.ids() == [str(number + 1) for number in numbers]
         values = np.arange(len(copies))
-        assert len(data.in_order(values, "x")) == len(data.positives) + data.n_unlabeled
+        assert data.in_order(values, "x").tolist() == numbers.tolist()
 
 
 def test_ids_of_p_in_u_are_noticed_and_dropped_by_id(files):

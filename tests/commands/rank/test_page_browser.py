@@ -97,7 +97,34 @@ def test_the_expected_share_of_positives_has_its_unit(browser, pages):
         "(one) => [one.querySelector('span').textContent, one.querySelector('b').textContent]))"
     )
     assert re.fullmatch(r"\d+\.\d %", tiles["positives in U, estimated"])
+    bounds = browser.run(
+        "[...document.querySelectorAll('.tile')].find((one) => one.textContent.startsWith("
+        "'positives in U')).lastChild.textContent"
+    )
+    assert re.fullmatch(r"\d+\.\d to \d+\.\d %", bounds)
     assert tiles["rows of U ranked"] == "700"
+
+
+@pytest.mark.parametrize("name", ["list", "both", "audit", "bagging"])
+def test_every_column_is_explained(name, browser, pages):
+    browser.open(pages / f"{name}.html", 1280)
+    titles = browser.run("[...document.querySelectorAll('th button')].map((one) => one.title)")
+    assert titles
+    assert all(title.endswith(".") for title in titles)
+
+
+@pytest.mark.parametrize("name", ["list", "audit"])
+def test_ticks_of_the_histogram_are_round(name, browser, pages):
+    browser.open(pages / f"{name}.html", 1280)
+    labels = browser.run(
+        "[...document.querySelector('figure svg').querySelectorAll('text[text-anchor=middle]')]"
+        ".map((one) => one.textContent)"
+    )
+    ticks = [float(one) for one in labels if re.fullmatch(r"-?[\d.]+", one)]
+    assert len(ticks) >= 2
+    for tick in ticks:
+        assert float(f"{tick:.1e}") == tick
+    assert any(tick == 0 for tick in ticks) or min(ticks) > 0 or max(ticks) < 0
 
 
 def test_rows_are_shown_page_by_page(browser, pages):

@@ -163,3 +163,44 @@ def test_the_diagram_of_critical_differences_shows_ranks_and_groups():
     assert "CD = 0.804" in text
     for method, rank in zip(overall.methods, overall.average_ranks, strict=True):
         assert f"{method} ({rank:.2f})" in text
+
+
+def drawn_scores(tmp_path, monkeypatch, threshold):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    values = np.append(rng.normal(1, 1, 60), rng.normal(0, 1, 600))
+    (tmp_path / "labels").write_text("1\n" * 60 + "0\n" * 600)
+    (tmp_path / "p").write_text("".join(f"{value!r}\n" for value in values.tolist()))
+    settings = ScoreSettings(n_replicates=20)
+    return score(
+        ScoreRequest(("p",), "labels", pu=True, known=RANGES, threshold=threshold,
+                     settings=settings, drawings=True), Run(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("threshold", [-9.0, -0.7, 0.1234, 0.5, 1.9, 9.0])
+def test_the_dot_of_a_corrected_curve_lies_on_it(tmp_path, monkeypatch, threshold):
+    """Curves rise only, and have points at known positives: the threshold is one more."""
+    from matplotlib.figure import Figure
+
+    (file,) = drawn_scores(tmp_path, monkeypatch, threshold).files
+    pr, roc = Figure().subplots(1, 2)
+    figures._draw_file(pr, roc, file, 0, True)
+    for axes in (pr, roc):
+        curve, dot = axes.lines[0], axes.lines[-1]
+        assert dot.get_xydata().tolist()[0] in curve.get_xydata().tolist()
+    values = file.figures.values
+    recall, precision = pr.lines[-1].get_xydata()[0]
+    assert recall == pytest.approx(values["corrected_recall"], abs=0.03)
+    assert precision == pytest.approx(values["corrected_precision"], abs=0.1) or recall == 0
+
+
+def test_the_plot_does_not_cut_its_titles(tmp_path, monkeypatch):
+    from io import BytesIO
+
+    from matplotlib.image import imread
+
+    result = drawn_scores(tmp_path, monkeypatch, 0.5)
+    pixels = imread(BytesIO(figures.plot_curves(result, "png")))[..., :3]
+    for edge in (pixels[:8], pixels[-8:], pixels[:, :8], pixels[:, -8:]):
+        assert (edge == 1).all()
