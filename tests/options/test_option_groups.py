@@ -327,14 +327,14 @@ TRAINING_FILES = ("positives", "unlabeled", "data", "positive_ids", "ids_file", 
 PATHS = {
     ("train",): (("output",), (*TRAINING_FILES, "params", "cluster")),
     ("merge",): (("output",), ("parts",)),
-    ("predict",): (("output", "out_dir"), ("model", "files", "cluster")),
+    ("predict",): (("output", "out_dir", "annotate"), ("model", "files", "cluster")),
     ("tune",): (("output", "plot"), (*TRAINING_FILES, "folds_file", "cluster")),
     ("score",): (
         ("plot", "html", "curve"),
         ("labels", "positive_ids", "files", "model", "compare"),
     ),
     ("rank",): (
-        ("output", "html", "why_out"),
+        ("output", "html", "annotate", "why_out"),
         (*TRAINING_FILES, "negatives", "tested", "feature_map", "model", "params", "cluster"),
     ),
     ("inspect",): ((), ("feature_map", "model")),
