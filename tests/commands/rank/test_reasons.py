@@ -160,7 +160,7 @@ def test_python_has_reasons_too(problem):
     X = np.vstack([one.X.toarray() for one in read])
     ranking = resvm_cli.rank(X, np.arange(len(X)) < 30, positive_label=True, n_models=9, why=2)
     assert [one.rank for one in ranking.reasons] == [1, 2]
-    assert int(ranking.reasons[0].id) - 1 == ranking.rows[0]
+    assert int(ranking.reasons[0].id) == ranking.rows[0]
     with pytest.raises(ValueError, match="why must be at least 1, got 0"):
         resvm_cli.rank(X, np.arange(len(X)) < 30, positive_label=True, why=0)
 
