@@ -162,11 +162,12 @@ def first_fit(binned: BinnedValues, a: float | None, fractions: Sequence[float |
     b = np.array([[FIRST_B if some is None else some] for some in fractions])
     own = binned.positives * ones, binned.unlabeled * ones
     found = []
-    for first_a, slope in STARTS:
+    # with b given and P like U, a steep line with a near 1 would fit noise
+    for first_a, slope in STARTS if fractions[0] is None else STARTS[:1]:
         start = Fits((first_a if a is None else a) * ones, b, 0.0 * ones, slope * ones)
         found.append(fit_classes(binned.logits, *own, a, fractions[0], start, STEPS))
     likelihoods = np.array([fits.log_likelihoods(binned) for fits in found])
-    better = likelihoods[1] > likelihoods[0] + MIN_GAIN
+    better = likelihoods[-1] > likelihoods[0] + MIN_GAIN
     return joined_fits(found).take(np.arange(len(ones)) + len(ones) * better)
 
 
