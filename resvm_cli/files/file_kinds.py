@@ -191,11 +191,11 @@ def _advice_on_molecules(name: str) -> Text:
     stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", name)
     smiles = re.sub(r"\.(sdf?|mol)$", "", stem, flags=re.IGNORECASE) + ".smi"
     if name == name_of(STDIN):
-        name, smiles = "FILE.sdf", "FILE.smi"
+        smiles = "FILE.smi"
     columns = [("header", "False"), ("smiles_column", "1"), ("id_column", "2")]
     return Message(
-        "write the molecules as SMILES, such as with Open Babel: {babel}; then compute"
-        " fingerprints: {command}",
-        babel=shlex.join(["obabel", name, "-O", smiles]),
+        "write a line with SMILES and name for each molecule to {smiles}, such as with Open Babel"
+        " or RDKit, then compute fingerprints: {command}",
+        smiles=smiles,
         command=_convert(smiles, columns),
     )

@@ -128,7 +128,7 @@ def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, res
         "excel": "save the sheet as CSV",
         "zip": "unzip 'my data'",
         "utf-16": "iconv -f UTF-16",
-        "sdf": "obabel 'my data' -O 'my data.smi'",
+        "sdf": "resvm convert 'my data.smi' --no-header --smiles-column 1",
     }.get(kind, "resvm convert 'my data' -o data.svm")
     for command in (
         ("train", "-P", "my data", "-U", problem / "unl.svm"),
@@ -198,7 +198,7 @@ def test_molecules_in_sdf_get_the_commands_that_make_fingerprints(text):
         list(require_svmlight([text], "my mols.sdf.gz"))
     assert str(caught.value).startswith("my mols.sdf.gz: molecules in SDF, not svmlight text\n")
     hint = caught.value.hint.render(option_name)
-    assert "obabel 'my mols.sdf.gz' -O 'my mols.smi'" in hint
+    assert "to my mols.smi, such as with Open Babel or RDKit" in hint
     command = "resvm convert 'my mols.smi' --no-header --smiles-column 1 --id-column 2 -o data.svm"
     assert command in hint
 
@@ -212,4 +212,4 @@ def test_convert_explains_sdf_too(resvm, tmp_path):
     (tmp_path / "m.sdf").write_bytes(FOREIGN["sdf"])
     ran = resvm("convert", "m.sdf", "-o", "m.svm", cwd=tmp_path)
     assert ran.code == 3
-    assert "obabel m.sdf -O m.smi" in ran.err
+    assert "resvm convert m.smi --no-header" in ran.err
