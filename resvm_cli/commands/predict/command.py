@@ -155,7 +155,7 @@ def predict(
         votes=votes,
         member_values=member_values,
         ids=ids or table.id_column is not None,
-        table=table.reading(),
+        table=None if vars(table) == vars(TableFileOptions()) else table.reading(),
         annotate=annotate,
         zero_based=zero_based,
     )
