@@ -43,6 +43,18 @@ def test_a_small_predict_imports_neither_scipy_nor_joblib(model):
     assert ran.err.strip() == "[]"
 
 
+def test_svmlight_rows_are_predicted_without_table_code(model):
+    script = (
+        "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', 'predict', sys.argv[1]]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if 'resvm_cli.tables.' in name], file=sys.stderr)"
+    )
+    ran = run(script_command(script, model), stdin=b"1:1\n")
+    assert len(ran.out.splitlines()) == 1
+    assert ran.err.strip() == "['resvm_cli.tables.inputs']"
+
+
 def test_a_small_training_imports_no_more_than_it_needs(problem, tmp_path):
     script = (
         "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', 'train', *sys.argv[1:]]\n"

@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resvm_cli.errors import FileError, Message, ModelError, ParameterError
 from resvm_cli.files.atomic import read_consistently, recover, whole_directory
@@ -40,7 +40,9 @@ from resvm_cli.model_files.members import (
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.tables.encoding import FeatureMap
+
+if TYPE_CHECKING:
+    from resvm_cli.tables.encoding import FeatureMap
 
 FORMAT = 3
 PLAIN_FORMAT = 2  # for models without anything that only format 3 has
@@ -240,6 +242,8 @@ def stored_encoding(manifest: dict[str, Any]) -> FeatureMap | None:
     """
     if "encoding" not in manifest:
         return None
+    from resvm_cli.tables.encoding import FeatureMap  # here, as few models need it
+
     found = FeatureMap.from_content(manifest["encoding"])
     if found.missing is None or manifest["zero_based"]:
         raise ValueError("encoding")

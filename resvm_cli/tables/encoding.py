@@ -19,7 +19,7 @@ MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)  # generating methods slows down every start of the program
 class ColumnRoles:
     """The roles of columns, given by name, or by number if no column has that name."""
 
@@ -49,7 +49,7 @@ class ColumnRoles:
         return [parameter for parameter, value in named.items() if value]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableReading:
     """How to read a table: the roles of its columns, and how its file is written."""
 
@@ -95,7 +95,7 @@ KIND_FIELDS = {
 MIN_BITS, MAX_BITS, MAX_RADIUS = 16, 1 << 24, 20
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MappedColumn:
     """How one column is encoded as features."""
 
@@ -113,7 +113,7 @@ class MappedColumn:
         return {name: getattr(self, name) for name in ("name", "kind", *KIND_FIELDS[self.kind])}
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FeatureMap:
     """The encoded columns, and the names of their features, which are numbered from 1."""
 

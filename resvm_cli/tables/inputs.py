@@ -25,11 +25,11 @@ from resvm_cli.files.file_kinds import (
 )
 from resvm_cli.files.sources import Source
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
-from resvm_cli.tables.encoding import FeatureMap, TableReading
 
 if TYPE_CHECKING:
     from resvm_cli.files.array_files import SparseFile
     from resvm_cli.files.delimited import Table
+    from resvm_cli.tables.encoding import FeatureMap, TableReading
     from resvm_cli.tables.features import TableFeatures
 
 MAX_ROWS = 1 << 12  # per block of a sparse matrix
@@ -47,14 +47,17 @@ class RowInput:
     def __init__(
         self,
         source: Source,
-        reading: TableReading,
+        reading: TableReading | None,
         *,
         zero_based: bool = False,
         known: bool = False,
     ) -> None:
-        """With ``known`` features, SMILES may be read from a table without naming its columns."""
+        """Recognize the input; ``reading`` is None if nothing is said about tables.
+
+        With ``known`` features, SMILES may be read from a table without naming its columns.
+        """
         self.name = source.name
-        self.reading = reading
+        self._reading = reading
         self.features: TableFeatures | None = None
         self.table: Table | None = None
         self._sparse: SparseFile | None = None
@@ -65,13 +68,14 @@ class RowInput:
         kind = kind_of(head)
         if kind in UNREADABLE:
             next(require_svmlight(text, self.name))  # raises an error with advice
-        roles = reading.roles
-        if is_smiles(self.name, head) and not (roles.asked or known):
+        if is_smiles(self.name, head) and not (known or (reading and reading.roles.asked)):
             refuse_smiles(self.name, head)
         # a single column looks like svmlight (no separator) but has no index:value pairs
-        if kind == "svmlight" and (not reading.is_table or has_pairs(first_line(head))):
+        is_table = reading is not None and reading.is_table
+        if kind == "svmlight" and (not is_table or has_pairs(first_line(head))):
             self._refuse_roles()
             return
+        reading = self.reading
         if zero_based:
             raise ParameterError(
                 "{file}: features are counted from 1, except in svmlight text",
@@ -103,6 +107,19 @@ class RowInput:
             self._sparse = arrays
         else:
             self.table = arrays
+
+    @property
+    def reading(self) -> TableReading:
+        """How to read a table."""
+        if self._reading is None:
+            from resvm_cli.tables.encoding import TableReading
+
+            self._reading = TableReading()
+        return self._reading
+
+    @reading.setter
+    def reading(self, reading: TableReading) -> None:
+        self._reading = reading
 
     @property
     def is_text(self) -> bool:
@@ -205,7 +222,7 @@ class RowInput:
                 workers=workers,
                 on_bad_line=on_bad_line,
             )
-        labels = self.reading.roles.positive_labels
+        labels = self._reading.roles.positive_labels if self._reading is not None else ()
         if not labels or not marked:
             yield from blocks
             return
@@ -216,7 +233,7 @@ class RowInput:
             yield _marked(block, is_positive)
 
     def _refuse_roles(self) -> None:
-        for parameter in self.reading.roles.asked:
+        for parameter in () if self._reading is None else self._reading.roles.asked:
             raise DataError(
                 Message(
                     f"{{file}}: no named columns, so {{{parameter}}} cannot be used", file=self.name

@@ -175,7 +175,7 @@ def predict(
         member_values=member_values,
         probability=probability,
         ids=ids or table.id_column is not None,
-        table=table.reading(),
+        table=None if vars(table) == vars(TableFileOptions()) else table.reading(),
         annotate=annotate,
         zero_based=zero_based,
     )

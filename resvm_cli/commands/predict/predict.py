@@ -37,7 +37,6 @@ from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, RowDigest
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
-from resvm_cli.tables.encoding import TableReading
 from resvm_cli.tables.inputs import RowInput
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def predict_files(
 def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict[str, Any]:
     """Return everything that an output depends on: the model, the input and the options."""
     options = {name: value for name, value in asdict(request).items() if name not in PATHS}
-    if request.table == TableReading():  # as before there were tables
+    if request.table is None:  # as before there were tables
         del options["table"]
     return {
         "model": model.manifest["manifest_sha256"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +18,9 @@ from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RuleName
 from resvm_cli.rows import FloatArray, distinct
 from resvm_cli.svm import kernels
-from resvm_cli.tables.encoding import TableReading, check_annotated
+
+if TYPE_CHECKING:
+    from resvm_cli.tables.encoding import TableReading
 
 if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
@@ -53,18 +55,21 @@ class PredictRequest:
     probability: bool = False
     ids: bool = False
     zero_based: bool = False
-    table: TableReading = field(default_factory=TableReading)  # how to read a table
+    table: TableReading | None = None  # how to read a table, if anything is said about it
     annotate: str | None = None  # where to write the table with its predictions
 
     def check(self) -> None:
         """Reject parameters about tables that cannot work, before any file is read."""
-        self.table.check()
-        if self.table.roles.missing == "drop":
-            raise ParameterError(
-                "{missing:drop} cannot be used here: every row is predicted",
-                "fill in missing values: {missing:zero}",
-            )
+        if self.table is not None:
+            self.table.check()
+            if self.table.roles.missing == "drop":
+                raise ParameterError(
+                    "{missing:drop} cannot be used here: every row is predicted",
+                    "fill in missing values: {missing:zero}",
+                )
         if self.annotate is not None:
+            from resvm_cli.tables.encoding import check_annotated
+
             check_annotated(self.annotate)
 
 
