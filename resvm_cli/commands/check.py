@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -16,6 +16,7 @@ from resvm_cli.errors import DataError, FileError
 from resvm_cli.options.running import Json, Quiet, command_run
 from resvm_cli.options.training import ZeroBased
 from resvm_cli.options.values import offered, parse_kernel
+from resvm_cli.records import dataclass
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
 from resvm_cli.running.run import Run

@@ -6,7 +6,7 @@ numpy is imported inside functions, so that --help stays fast.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from resvm_cli.errors import CommandLineError, ParameterError
 from resvm_cli.options.running import Json, Quiet, output_option, running_option
 from resvm_cli.options.training import ZeroBased, data_option
 from resvm_cli.options.values import offered, parse_choice
+from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import note, print_result, say
 from resvm_cli.running.run import done_when
 

@@ -13,7 +13,6 @@ import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.file_kinds import separator_of
 from resvm_cli.files.streams import MAX_LINE, whole_lines, without_mark
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.parameters import RuleName, ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel, exp_in_place

@@ -15,7 +15,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from resvm_cli.model_files.members import (
 )
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 
 FORMAT = 3

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.parameters import RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
 HEADER = "set\trow\tdecision_value\tmean_value\tmembers"

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from resvm_cli.records import dataclass
 from resvm_cli.rows import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import (

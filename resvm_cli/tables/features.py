@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
@@ -22,6 +22,7 @@ from resvm_cli.files.delimited import Table, TableBlock
 from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.files.svmlight import Block
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.tables.cells import (
     MISSING_WORDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from resvm_cli.errors import ParameterError
@@ -17,6 +17,7 @@ from resvm_cli.parameters import (
     ScaleChoice,
     Setting,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.training import best_json
 
 TRAINING_NAMES = (*METHOD_TABLE, *TRAINING_TABLE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -24,6 +22,7 @@ from resvm_cli.model.pu_data import MemoryData, PUData
 from resvm_cli.model.scaling import MAX_FEATURES, FeatureStats
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RULE_NAMES, MethodParameters, RuleName, Setting
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, median
 from resvm_cli.running.run import Run
 

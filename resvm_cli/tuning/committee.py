@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from resvm_cli.model.plan import (
     DEFAULT_FRACTION,
@@ -19,6 +19,7 @@ from resvm_cli.model.plan import (
     default_n_pos,
 )
 from resvm_cli.parameters import RELEVANCE, MethodParameters, MetricName, ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.search import ScoredTask, best_first
 from resvm_cli.tuning.space import Candidate, Space

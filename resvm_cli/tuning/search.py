@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from resvm_cli import randomness
 from resvm_cli.errors import Message
 from resvm_cli.parameters import SearchName
+from resvm_cli.records import dataclass
 from resvm_cli.tuning.space import Axis, Candidate, Space
 
 HALVING_FACTOR = 3  # one candidate in three continues, with three times the members

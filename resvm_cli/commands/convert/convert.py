@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ from resvm_cli.files.file_kinds import (
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import STDOUT, name_of
 from resvm_cli.files.svmlight import Block, format_block, format_number, parse_pieces
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.tables.cells import matcher

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import ceil
 from typing import Any
 
@@ -31,6 +31,7 @@ from resvm_cli.files.svmlight import map_blocks
 from resvm_cli.model.decisions import are_unlike, threshold_for_recall
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.parameters import RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share

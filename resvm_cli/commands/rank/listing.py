@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
 from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
 RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]

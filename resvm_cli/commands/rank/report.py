@@ -12,7 +12,6 @@ import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.files.streams import name_of
-from resvm_cli.report.charts import page
 from resvm_cli.report.terminal import finite, print_json, say, with_unicode_names
 from resvm_cli.report.training import bags_of
 
@@ -270,6 +269,8 @@ def render_page(
             "other": histogram.other.tolist(),
         },
     }
+    from resvm_cli.report.charts import page
+
     return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
 
 

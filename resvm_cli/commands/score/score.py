@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from resvm_cli.metrics.ranking import (
     depth_of,
     pu_score,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.running.run import Run
 
 DEFAULT_THRESHOLD = 0.5
