@@ -38,10 +38,10 @@ else:
 def _initializer(cls: Any) -> Callable[..., None]:
     """Return ``__init__``, which takes the fields by position or by name."""
     fields, missing = dataclasses.fields(cls), dataclasses.MISSING
-    names = {field.name for field in fields}
+    defaults = {field.name: field.default for field in fields}  # attributes keep this order
     positional = [field.name for field in fields if not field.kw_only]
-    defaults = {field.name: field.default for field in fields if field.default is not missing}
     made = {f.name: f.default_factory for f in fields if f.default_factory is not missing}
+    required = [name for name, value in defaults.items() if value is missing and name not in made]
     has_more = hasattr(cls, "__post_init__")
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:
@@ -49,12 +49,16 @@ def _initializer(cls: Any) -> Callable[..., None]:
         own.update(defaults)
         own.update(zip(positional, values))  # noqa: B905 - checked below
         own.update(named)
-        for name, make in made.items():
-            if name not in own:
-                own[name] = make()
         first = positional[: len(values)]
-        if own.keys() != names or len(first) != len(values) or not named.keys().isdisjoint(first):
+        valid = len(own) == len(defaults) and len(first) == len(values)
+        if not valid or not named.keys().isdisjoint(first):
             cls.__signature__.bind(*values, **named)  # explains what is wrong
+        for name in required:
+            if own[name] is missing:
+                cls.__signature__.bind(*values, **named)
+        for name, make in made.items():
+            if own[name] is missing:
+                own[name] = make()
         if has_more:
             self.__post_init__()
 
