@@ -31,6 +31,8 @@ from resvm_cli.svm.support_vectors import (
 
 # Whether support vectors or weights are stored dense depends on their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
+# Below this density of support vectors, zeros in the rows to be scored are skipped.
+MAX_SPARSE_DENSITY = 0.35
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +282,8 @@ class _Section:
         # rows scored together will be just as wide, and dense too
         n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
         dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
-        return cls(ensemble, _scorer(ensemble, pool, uses, columns, dense))
+        sparse_rows = len(pool.values) < MAX_SPARSE_DENSITY * len(pool) * len(columns)
+        return cls(ensemble, _scorer(ensemble, pool, uses, columns, dense, sparse_rows))
 
     @classmethod
     def apart(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> _Section:
@@ -319,14 +322,20 @@ class _Section:
 
 
 def _scorer(
-    ensemble: Ensemble, pool: Rows, uses: SupportIndex, columns: Columns, dense: bool
+    ensemble: Ensemble,
+    pool: Rows,
+    uses: SupportIndex,
+    columns: Columns,
+    dense: bool,
+    sparse_rows: bool = False,
 ) -> Pool | Weights:
     pool = Rows(pool.indptr, columns.places(pool.indices).astype(np.int32), pool.values)
     if ensemble.is_precomputed:  # kernel values are weighted like linear features
         return Weights(pool, uses, columns, dense=False)
     if ensemble.linear:
         return Weights(pool, uses, columns, dense=dense)
-    return Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
+    kernels_used = _by_kernel(ensemble, uses)
+    return Pool(kernels_used, pool, columns, dense=dense, sparse_rows=sparse_rows)
 
 
 def _weighted_pool(
