@@ -47,7 +47,7 @@ from resvm_cli.training.resource_budget import (
 
 SingleArray: TypeAlias = npt.NDArray[np.float32]
 
-CELLS_AT_ONCE = 1 << 21  # rows times members of one task
+CELLS_AT_ONCE = 1 << 17  # rows times members of one task
 LEVEL = 0.95
 MIN_RESAMPLES, MAX_RESAMPLES = 40, 200
 MAX_CELLS = 50_000_000  # rows times resamples: 200 MB
