@@ -31,6 +31,7 @@ from resvm_cli.svm.support_vectors import (
 
 # Whether support vectors or weights are stored dense depends on their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
+MAX_CACHED_WEIGHTS = 1 << 22  # more do not fit in the cache: zeros among them are not stored
 # Below this density of support vectors, zeros in the rows to be scored are skipped.
 MAX_SPARSE_DENSITY = 0.35
 
@@ -282,6 +283,9 @@ class _Section:
         # rows scored together will be just as wide, and dense too
         n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
         dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
+        if ensemble.linear and n_lines * len(columns) > MAX_CACHED_WEIGHTS:
+            full = len(pool.values) >= 0.5 * len(pool) * len(columns)
+            dense &= full or not uses.has_one_row_per_member()
         sparse_rows = len(pool.values) < MAX_SPARSE_DENSITY * len(pool) * len(columns)
         return cls(ensemble, _scorer(ensemble, pool, uses, columns, dense, sparse_rows))
 

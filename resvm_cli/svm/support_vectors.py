@@ -369,7 +369,9 @@ def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) 
     """The members' weights, features x members, padded with zeros to ``width`` members."""
     if index.has_one_row_per_member():  # the product below would be quadratic in the members
         alone: FloatArray = np.zeros((n_columns, width))
-        alone[:, index.members] += dense_matrix(rows, n_columns)[index.rows].T * index.coefficients
+        own = rows.take(index.rows)
+        members = np.repeat(index.members, own.lengths)
+        alone[own.indices, members] += own.values * np.repeat(index.coefficients, own.lengths)
         return alone
     coefficients = np.zeros((len(rows), width))
     np.add.at(coefficients, (index.rows, index.members), index.coefficients)
@@ -428,9 +430,12 @@ def _sparse_weights(rows: Rows, index: SupportIndex, columns: Columns) -> Sparse
     """The members' weights as a sparse matrix, members x features."""
     if index.has_one_row_per_member():  # entries are already sorted and unique
         order = np.argsort(index.members)
-        own = rows.take(index.rows[order])
-        values = own.values * np.repeat(index.coefficients[order], own.lengths)
-        values += 0.0  # -0.0 becomes 0.0, as in the sums below
+        numbers = index.rows[order]
+        own = rows if np.array_equal(numbers, np.arange(len(rows))) else rows.take(numbers)
+        values = own.values + 0.0  # -0.0 becomes 0.0, as in the sums below
+        if not (index.coefficients == 1.0).all():
+            values *= np.repeat(index.coefficients[order], own.lengths)
+            values += 0.0
         return SparseMatrix(Rows(own.indptr, own.indices, values), len(columns))
     used = rows.take(index.rows)
     members = np.repeat(index.members, used.lengths).astype(np.int64)
