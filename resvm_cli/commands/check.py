@@ -288,9 +288,11 @@ class _Seen:
         """Return how many rows repeat an earlier row."""
         import numpy as np
 
+        from resvm_cli.rows import distinct
+
         if not self._rows:
             return 0
-        return self.n_rows - len(np.unique(np.concatenate(self._rows)))
+        return self.n_rows - len(distinct(np.concatenate(self._rows)))
 
     def equal_features(self) -> list[list[int]]:
         """Return groups of features that have the same value in every row."""
