@@ -63,6 +63,16 @@ class _Echo:
         return text
 
 
+def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
+    """Return the records as lines, None as an empty field; ``text`` has all fields of text."""
+    if "\r" not in "".join(text):  # else it would need quotes, which "\n" does not imply
+        target = io.StringIO()
+        csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)
+        return target.getvalue()
+    line = line_writer(separator)
+    return "".join(map(line, records))
+
+
 def line_writer(separator: str) -> Callable[[Iterable[object]], str]:
     """Return a function that joins fields into a line, quoting them if necessary."""
     # before Python 3.13, \r and \n are quoted only if they are part of the line terminator
