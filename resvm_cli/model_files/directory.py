@@ -150,15 +150,13 @@ def save_model(
         path, may_replace=lambda target: force and _is_only_a_model(target)
     ) as directory:
         (directory / MEMBERS).mkdir()
-
-        def write(members: Sequence[tuple[int, bytes]]) -> list[dict[str, Any]]:
-            for number, text in members:
-                (directory / member_name(number)).write_bytes(text)
-            return [{"file": member_name(number), **member_entry(text)} for number, text in members]
-
-        # texts are made in one thread while another hashes and writes them
-        written = parallel.stream(write, _batches(enumerate(texts)), lambda: 1)
-        entries = list(itertools.chain.from_iterable(written))
+        entries = []
+        # other threads make and hash texts while this one, which removes the directory if it is
+        # interrupted, writes them
+        batches = parallel.stream(_with_entries, _batches(enumerate(texts)), lambda: 1)
+        for text, entry in itertools.chain.from_iterable(batches):
+            (directory / entry["file"]).write_bytes(text)
+            entries.append(entry)
         table = None
         if out_of_bag is not None:
             text = out_of_bag.format()
@@ -180,6 +178,10 @@ def save_model(
         manifest["manifest_sha256"] = _own_digest(manifest)
         (directory / MANIFEST).write_bytes(_render(manifest))
     return manifest
+
+
+def _with_entries(members: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, dict[str, Any]]]:
+    return [(text, {"file": member_name(n), **member_entry(text)}) for n, text in members]
 
 
 def _batches(members: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
