@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,21 @@ class Members:
     values: np.ndarray
     limit: float
     unfinished: int = 0
+
+    def matched(self) -> Members:
+        """Return the members in the order in which they agree best, each of them used once.
+
+        For a program that stores members in another order. Members of other bags differ by far more
+        than the limit, so matching does not hide a difference.
+        """
+        from scipy.optimize import linear_sum_assignment
+
+        if self.reference.shape != self.values.shape:
+            return self
+        gaps = np.array(
+            [np.abs(self.values - column[:, None]).max(axis=0) for column in self.reference.T]
+        )
+        return replace(self, values=self.values[:, linear_sum_assignment(gaps)[1]])
 
     @property
     def distances(self) -> np.ndarray:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from resvm_cli.errors import ParameterError
+from resvm_cli.records import dataclass
 
 MethodName: TypeAlias = Literal["resvm", "bagging", "cwsvm"]
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
+from resvm_cli.records import dataclass
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]

@@ -138,3 +138,16 @@ def imported(path: Path, modules: Mapping[str, Path]) -> set[str]:
 @pytest.mark.parametrize("name", ["utils", "util", "helpers", "common", "misc"])
 def test_there_is_no_drawer(name):
     assert list(PACKAGE.rglob(f"{name}.py")) == []
+
+
+def test_records_are_made_without_compiling_methods():
+    """``from resvm_cli.records import dataclass``: each class saves half a millisecond."""
+    standard = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "dataclasses"
+        and "dataclass" in {alias.name for alias in node.names}
+    }
+    assert standard == {"records.py"}  # for type checkers

@@ -17,54 +17,51 @@ from resvm_cli import __version__
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import run, script_command, start_resvm, started, until
 
+NUMBERS = ("numpy", "ctypes", "scipy", "joblib")
+LIBRARIES = ("scipy", "joblib", "matplotlib", "threadpoolctl", "rich", "html")
+OTHERS = (
+    "resvm_cli.benchmark",
+    "resvm_cli.cluster",
+    "resvm_cli.tuning",
+    "resvm_cli.tables.features",
+)
+UNUSED = {
+    "--help": (*NUMBERS, "resvm_cli.training", "resvm_cli.model", "resvm_cli.model_files"),
+    "--version": (*NUMBERS, "resvm_cli.training", "resvm_cli.model", "resvm_cli.model_files"),
+    "train": (*LIBRARIES, *OTHERS, "numpy.ma"),
+    "predict": (
+        *(*LIBRARIES, *OTHERS, "numpy.ma", "numpy.random"),
+        *("resvm_cli.training", "resvm_cli.metrics", "resvm_cli.svm.solver_libraries"),
+    ),
+    "rank": (*LIBRARIES, *OTHERS, "resvm_cli.report.charts", "resvm_cli.model.explanations"),
+    "score": ("scipy", "joblib", "matplotlib", "rich.progress", *OTHERS, "resvm_cli.training"),
+}
 
-def test_help_and_version_import_no_numbers():
-    for argument in ("--help", "--version"):
-        script = (
-            "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', sys.argv[1]]\n"
-            "try: main()\n"
-            "except SystemExit: pass\n"
-            "print([name for name in ('numpy', 'scipy', 'joblib', 'ctypes',"
-            " 'resvm_cli.training.train') if name in sys.modules], file=sys.stderr)"
-        )
-        assert run(script_command(script, argument)).err.strip() == "[]"
 
-
-def test_a_small_predict_imports_neither_scipy_nor_joblib(model):
+@pytest.mark.parametrize("command", UNUSED)
+def test_a_command_imports_only_what_it_uses(command, problem, model, tmp_path):
+    """A small run takes little longer than its imports."""
+    sets = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
+    scores = tmp_path / "scores"
+    scores.write_text("1 0.5\n-1 0.2\n1 0.9\n-1 0.6\n")
+    labels = tmp_path / "labels.svm"
+    labels.write_text("1 1:1\n-1 1:1\n1 1:1\n-1 1:1\n")
+    arguments = {
+        "train": [*sets, "-o", tmp_path / "m"],
+        "predict": [model],
+        "rank": [*sets, "--no-auto"],
+        "score": [scores, "--labels", labels],
+    }
     script = (
-        "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', 'predict', sys.argv[1]]\n"
+        "import sys; from resvm_cli.cli import main; sys.argv[0] = 'resvm'\n"
         "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('scipy', 'joblib', 'rich.progress', 'threadpoolctl')"
-        " if name in sys.modules], file=sys.stderr)"
+        "except SystemExit as done: assert not done.code\n"
+        "print(*sys.modules, file=sys.stderr)"
     )
-    ran = run(script_command(script, model), stdin=b"1:1\n")
-    assert len(ran.out.splitlines()) == 1
-    assert ran.err.strip() == "[]"
-
-
-def test_svmlight_rows_are_predicted_without_table_code(model):
-    script = (
-        "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', 'predict', sys.argv[1]]\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([name for name in sys.modules if 'resvm_cli.tables.' in name], file=sys.stderr)"
-    )
-    ran = run(script_command(script, model), stdin=b"1:1\n")
-    assert len(ran.out.splitlines()) == 1
-    assert ran.err.strip() == "['resvm_cli.tables.inputs']"
-
-
-def test_a_small_training_imports_no_more_than_it_needs(problem, tmp_path):
-    script = (
-        "import sys; from resvm_cli.cli import main; sys.argv = ['resvm', 'train', *sys.argv[1:]]\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "print([name for name in ('scipy', 'joblib', 'numpy.ma') if name in sys.modules])"
-    )
-    options = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-o", tmp_path / "m", "-q"]
-    ran = run(script_command(script, *options))
-    assert ran.out.decode().strip() == "[]", ran.err
+    ran = run(script_command(script, command, *arguments.get(command, [])), stdin=b"1:1\n")
+    imported = set(ran.err.splitlines()[-1].split())
+    assert "resvm_cli.cli" in imported, ran.err
+    assert sorted(imported & set(UNUSED[command])) == []
 
 
 def test_a_command_imports_no_other_command(model):

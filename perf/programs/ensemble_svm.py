@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perf.agreement import Agreement
+from perf.agreement import Agreement, Members
 from perf.ensembles import Ensemble
 from perf.measure import Steps
 from perf.programs.program import Program, script
@@ -71,6 +71,9 @@ class EnsembleSvm(Program):
         del ensemble
         text = values.with_suffix(".txt")
         return [[[*self._judge(model, rows, text), "-base"]], *script("esvm_values", text, values)]
+
+    def members(self, ensemble: Ensemble) -> Members:
+        return super().members(ensemble).matched()  # it stores them in another order
 
     def _judge(self, model: Path, rows: Path, out: Path) -> list[str]:
         files = ["-data", str(rows), "-model", str(model), "-o", str(out)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import KernelName, ScaleChoice
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.training.input import TrainingInput
 

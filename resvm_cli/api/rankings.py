@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -16,6 +15,7 @@ from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranki
 from resvm_cli.commands.rank.rank import RankResult
 from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.files.streams import as_unicode
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
 HTML_ROWS = 10  # shown in a notebook

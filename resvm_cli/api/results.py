@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +27,7 @@ from resvm_cli.model_files.out_of_bag_table import (
     unknown_probability,
 )
 from resvm_cli.parameters import MethodName, RuleName, check_contamination
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 

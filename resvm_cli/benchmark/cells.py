@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -30,6 +30,7 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.plan import ModelPlan, gamma_scale
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, MethodParameters, RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel

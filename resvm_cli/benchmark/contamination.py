@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from resvm_cli.benchmark.data import OWN
 from resvm_cli.benchmark.join import read_directories
@@ -19,6 +18,7 @@ from resvm_cli.benchmark.tables import (
     wins_of,
 )
 from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.records import dataclass
 
 AXES = ("contamination_pos", "contamination_unl")
 PANELS = AXES[::-1]  # in the order of the paper's figure

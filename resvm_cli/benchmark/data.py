@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -21,6 +21,7 @@ from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block, read_file
 from resvm_cli.model.simulation import Sizes, split, synthetic, truth_of
+from resvm_cli.records import dataclass
 from resvm_cli.rows import DataSummary, IntArray, Rows
 
 SettingName: TypeAlias = Literal["supervised", "pu", "semi-supervised"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ from resvm_cli.benchmark.run import check_not_negative
 from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.curves import Points
 from resvm_cli.model.simulation import negative_density, positive_density
+from resvm_cli.records import dataclass
 from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, saved
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel

@@ -9,7 +9,7 @@ would be wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from resvm_cli.benchmark.data import Cell
@@ -26,6 +26,7 @@ from resvm_cli.benchmark.results import (
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.run_directory import RunDirectory
 from resvm_cli.files.streams import same_source
+from resvm_cli.records import dataclass
 
 NOT_ONE_RUN = "they are not parts of one run: report each separately"
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli import __version__
 from resvm_cli.benchmark.results import AREAS
 from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import as_unicode
+from resvm_cli.records import dataclass
 from resvm_cli.report.charts import page
 from resvm_cli.report.terminal import finite, harmless, print_json, print_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from resvm_cli.benchmark.results import (
 )
 from resvm_cli.benchmark.tables import IntervalWidth, Margin, Medians, SettingTable, WinCount
 from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.records import dataclass
 
 MAX_RUNS = 2  # that can be compared side by side
 EVERY = "all"

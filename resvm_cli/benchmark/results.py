@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, TypeAlias
 
 from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS, Cell
@@ -18,6 +18,7 @@ from resvm_cli.files.delimited import fields_of
 from resvm_cli.files.json_files import LARGEST, StrictRecord, is_whole, read_json, read_jsonl
 from resvm_cli.files.run_directory import SETTINGS as SETTINGS_FILE
 from resvm_cli.files.streams import package_text
+from resvm_cli.records import dataclass
 
 RESULTS = "results.jsonl"
 PLAN = "run.json"

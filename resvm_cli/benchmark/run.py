@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from resvm_cli.benchmark.results import (
 )
 from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
+from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.solver_libraries import package_version, silenced

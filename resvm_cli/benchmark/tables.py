@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from resvm_cli.benchmark.results import (
 )
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
+from resvm_cli.records import dataclass
 
 Verdict: TypeAlias = Literal["above", "within", "below", "too few"]
 PublishedTable: TypeAlias = Mapping[tuple[str, str, str], PublishedResult]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from resvm_cli.benchmark.tables import (
 )
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.significance import ALPHA, OverDataSets
+from resvm_cli.records import dataclass
 
 Finding: TypeAlias = Literal["confirmed", "weaker", "not confirmed"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.errors import ClusterError
 from resvm_cli.model.ensemble import numeric_fingerprint
+from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.svm.solver_libraries import package_version
 

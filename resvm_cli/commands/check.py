@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -18,6 +18,7 @@ from resvm_cli.options.running import Json, Quiet, command_run
 from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import ZeroBased
 from resvm_cli.options.values import offered, parse_kernel
+from resvm_cli.records import dataclass
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
 from resvm_cli.running.run import Run
@@ -305,9 +306,11 @@ class _Seen:
         """Return how many rows repeat an earlier row."""
         import numpy as np
 
+        from resvm_cli.rows import distinct
+
         if not self._rows:
             return 0
-        return self.n_rows - len(np.unique(np.concatenate(self._rows)))
+        return self.n_rows - len(distinct(np.concatenate(self._rows)))
 
     def equal_features(self) -> list[list[int]]:
         """Return groups of features that have the same value in every row."""

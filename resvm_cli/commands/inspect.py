@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +15,7 @@ import typer
 from resvm_cli.errors import CommandLineError, DataError, Message, ModelError
 from resvm_cli.options.running import Json, output_option
 from resvm_cli.options.training import data_option
+from resvm_cli.records import dataclass
 from resvm_cli.report.console import rendered
 from resvm_cli.report.terminal import print_data, print_json
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from resvm_cli.options.running import Json, Quiet, output_option, running_option
 from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import ZeroBased, data_option
 from resvm_cli.options.values import offered, parse_choice, single_number
+from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import note, print_result, say
 from resvm_cli.running.run import done_when
 from resvm_cli.tables.encoding import TableReading

@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from tokenize import TokenError
@@ -40,6 +40,7 @@ from resvm_cli.files.file_kinds import Kind
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import cannot_spool
 from resvm_cli.files.svmlight import Block
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 
 LABELS, IDS = "labels", "ids"  # stored next to the arrays of a sparse matrix

@@ -27,7 +27,7 @@ Key: TypeAlias = "str | tuple[int, int]"  # a resolved path, or a device and an 
 # Next to the target, so that a rename stays within one file system.
 TEMPORARY = ".resvm-new-"
 ASIDE = ".resvm-old"
-SYNC_THREADS = 8  # mostly waiting for the disk, which can sync several files at a time
+SYNC_THREADS = 32  # waiting for the disk, which syncs all files requested meanwhile at once
 MAX_READS = 20  # attempts to read a directory that is being replaced
 WRITTEN_TO_STDOUT = (STDOUT, "/dev/stdout")
 SEALED = ("manifest.json", "part.json")  # a model or a part of one: nothing is added to it

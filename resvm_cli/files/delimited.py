@@ -13,7 +13,6 @@ import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.file_kinds import separator_of
 from resvm_cli.files.streams import MAX_LINE, whole_lines, without_mark
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 
@@ -63,6 +63,16 @@ class _Echo:
 
     def write(self, text: str) -> str:
         return text
+
+
+def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
+    """Return the records as lines, None as an empty field; ``text`` has all fields of text."""
+    if "\r" not in "".join(text):  # else it would need quotes, which "\n" does not imply
+        target = io.StringIO()
+        csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)
+        return target.getvalue()
+    line = line_writer(separator)
+    return "".join(map(line, records))
 
 
 def line_writer(separator: str) -> Callable[[Iterable[object]], str]:

@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -31,6 +31,7 @@ from resvm_cli.files.streams import (
     text_lines,
     text_pieces,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.delimited import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.files.svmlight import Block
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 
 SHOWN = 10

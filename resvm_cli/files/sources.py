@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
@@ -20,6 +19,7 @@ from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files import streams
 from resvm_cli.files.compression import PIECE, Inflated, inflated
 from resvm_cli.files.streams import STDIN, cannot, name_of, open_source, raw_pieces
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, distinct
 
 FIRST_SPACING = 1 << 13

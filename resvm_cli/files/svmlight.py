@@ -10,7 +10,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from resvm_cli.files.streams import (
     read_pieces,
     whole_lines,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run

@@ -16,7 +16,7 @@ rows of U were tested.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -32,6 +32,7 @@ from resvm_cli.metrics.mixture_fit import (
     wilson_bounds,
 )
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, distinct
 
 # Minimum numbers of values for a fit.

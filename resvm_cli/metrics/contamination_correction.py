@@ -10,7 +10,6 @@ b, or at another prevalence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from resvm_cli import randomness
 from resvm_cli.metrics.intervals import Interval, percentile_interval, replicate
 from resvm_cli.metrics.ranking import Confusion, FloatArray, ScoredLabels
+from resvm_cli.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ from resvm_cli import randomness
 from resvm_cli.metrics.contamination_correction import Contamination
 from resvm_cli.metrics.intervals import LEVEL, resampled
 from resvm_cli.metrics.ranking import BoolArray, FloatArray, ScoredLabels
+from resvm_cli.records import dataclass
 
 DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000

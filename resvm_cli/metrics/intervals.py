@@ -9,7 +9,6 @@ replicates is then centered on the exact value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.metrics.ranking import BoolArray, Confusion, FloatArray, ScoredLabels
+from resvm_cli.records import dataclass
 
 MAX_BLOCKS = 4_000
 # Rankings with more than MAX_BLOCKS blocks are merged to this many before resampling. With 10,000

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from resvm_cli.metrics.intervals import draw_counts
 from resvm_cli.metrics.ranking import FloatArray
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, distinct
 
 BINS_OF_EACH = 50

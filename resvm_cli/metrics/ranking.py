@@ -9,7 +9,6 @@ all orders of tied rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, sqrt
 from typing import Any, TypeAlias
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError
+from resvm_cli.records import dataclass
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

@@ -7,7 +7,6 @@ the mean over the repetitions on each data set.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.metrics.ranking import FloatArray
+from resvm_cli.records import dataclass
 
 ALPHA = 0.05
 

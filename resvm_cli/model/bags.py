@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError, Text
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
 RULE = "pcg64-1"  # the name in the manifest; a different way of drawing needs a different name

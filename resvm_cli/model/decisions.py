@@ -6,12 +6,12 @@ Liu). A term that shrinks with the number of rows keeps the denominator away fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from resvm_cli.parameters import RULE_NAMES, RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, distinct, quantiles
 
 # With fewer out-of-bag rows, no threshold is chosen.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.parameters import RuleName, ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel, exp_in_place
@@ -30,6 +31,9 @@ from resvm_cli.svm.support_vectors import (
 
 # Whether support vectors or weights are stored dense depends on their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
+MAX_CACHED_WEIGHTS = 1 << 22  # more do not fit in the cache: zeros among them are not stored
+# Below this density of support vectors, zeros in the rows to be scored are skipped.
+MAX_SPARSE_DENSITY = 0.35
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +283,11 @@ class _Section:
         # rows scored together will be just as wide, and dense too
         n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
         dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
-        return cls(ensemble, _scorer(ensemble, pool, uses, columns, dense))
+        if ensemble.linear and n_lines * len(columns) > MAX_CACHED_WEIGHTS:
+            full = len(pool.values) >= 0.5 * len(pool) * len(columns)
+            dense &= full or not uses.has_one_row_per_member()
+        sparse_rows = len(pool.values) < MAX_SPARSE_DENSITY * len(pool) * len(columns)
+        return cls(ensemble, _scorer(ensemble, pool, uses, columns, dense, sparse_rows))
 
     @classmethod
     def apart(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> _Section:
@@ -318,14 +326,20 @@ class _Section:
 
 
 def _scorer(
-    ensemble: Ensemble, pool: Rows, uses: SupportIndex, columns: Columns, dense: bool
+    ensemble: Ensemble,
+    pool: Rows,
+    uses: SupportIndex,
+    columns: Columns,
+    dense: bool,
+    sparse_rows: bool = False,
 ) -> Pool | Weights:
     pool = Rows(pool.indptr, columns.places(pool.indices).astype(np.int32), pool.values)
     if ensemble.is_precomputed:  # kernel values are weighted like linear features
         return Weights(pool, uses, columns, dense=False)
     if ensemble.linear:
         return Weights(pool, uses, columns, dense=dense)
-    return Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense)
+    kernels_used = _by_kernel(ensemble, uses)
+    return Pool(kernels_used, pool, columns, dense=dense, sparse_rows=sparse_rows)
 
 
 def _weighted_pool(

@@ -8,12 +8,12 @@ members are standardized and weighted as in the mean value.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from resvm_cli.model.ensemble import Ensemble
+from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
 from resvm_cli.svm.kernels import Kernel, exp_in_place, squared_distances

@@ -8,11 +8,10 @@ from all rows made irrelevant features of sparse text look good.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli.records import dataclass
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
 
 N_BINS = 5

@@ -7,7 +7,7 @@ member order, are therefore identical to a model trained in one run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.parameters import ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run

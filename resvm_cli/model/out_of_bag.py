@@ -8,7 +8,6 @@ are redrawn from seeds, not stored, and only their rows are kept in memory: U ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -21,6 +20,7 @@ from resvm_cli.model.ensemble import (
     decision_values,
     mean_values,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.svm.kernels import SERIAL

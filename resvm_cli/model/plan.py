@@ -7,7 +7,7 @@ settings, and member i depends only on (seed, i), its setting and the data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeAlias, get_args
 
@@ -33,6 +33,7 @@ from resvm_cli.parameters import (
     SolverName,
 )
 from resvm_cli.randomness import solver_seed
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem

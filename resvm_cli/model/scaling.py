@@ -8,7 +8,6 @@ Quantile scaling replaces a value by its rank, so that monotone transformations 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.parameters import ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows, median
 from resvm_cli.svm import _blocks
 

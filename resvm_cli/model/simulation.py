@@ -6,11 +6,10 @@ negative; of n_unl unlabeled rows, round(b n_unl) are truly positive. No row is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from resvm_cli.errors import DataError
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 
 RADIUS = 4.0  # of the circle of negatives

@@ -11,11 +11,12 @@ digest of groups or of unchecked text. Otherwise writes format 2.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from resvm_cli.model.ensemble import Ensemble, Group
 from resvm_cli.model.plan import ModelPlan, Plan
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.model_files.members import (
+    BATCH_BYTES,
     MEMBERS,
     TRAIN_AGAIN,
     member_entry,
@@ -39,6 +41,8 @@ from resvm_cli.model_files.members import (
 )
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
+from resvm_cli.records import dataclass
+from resvm_cli.running import parallel
 from resvm_cli.svm.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -151,9 +155,12 @@ def save_model(
     ) as directory:
         (directory / MEMBERS).mkdir()
         entries = []
-        for number, text in enumerate(texts):
-            (directory / member_name(number)).write_bytes(text)
-            entries.append({"file": member_name(number), **member_entry(text)})
+        # other threads make and hash texts while this one, which removes the directory if it is
+        # interrupted, writes them
+        batches = parallel.stream(_with_entries, _batches(enumerate(texts)), lambda: 1)
+        for text, entry in itertools.chain.from_iterable(batches):
+            (directory / entry["file"]).write_bytes(text)
+            entries.append(entry)
         table = None
         if out_of_bag is not None:
             text = out_of_bag.format()
@@ -175,6 +182,24 @@ def save_model(
         manifest["manifest_sha256"] = _own_digest(manifest)
         (directory / MANIFEST).write_bytes(_render(manifest))
     return manifest
+
+
+def _with_entries(members: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, dict[str, Any]]]:
+    return [(text, {"file": member_name(n), **member_entry(text)}) for n, text in members]
+
+
+def _batches(members: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield members in lists of about BATCH_BYTES, so that many small ones make few tasks."""
+    batch: list[tuple[int, bytes]] = []
+    size = 0
+    for member in members:
+        batch.append(member)
+        size += len(member[1])
+        if size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def format_of(description: dict[str, Any]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from resvm_cli.errors import Message, ModelError
 from resvm_cli.parameters import MethodName, RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from resvm_cli.files.streams import cannot
 from resvm_cli.model_files.directory import plan_of_part, require_parent
 from resvm_cli.model_files.members import MEMBERS, member_entry, member_name, read_member
 from resvm_cli.parameters import RULE_NAMES
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 from resvm_cli.running.run import Share, as_ranges, shares_holding
 

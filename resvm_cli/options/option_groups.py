@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, MutableSequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial, wraps
 from typing import Annotated, Any, TypeAlias, get_type_hints
 
@@ -22,12 +22,12 @@ from resvm_cli.files.atomic import check_outputs
 from resvm_cli.files.streams import STDIN
 from resvm_cli.options.values import offered
 from resvm_cli.parameters import Parameter
+from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import in_options
 
 Command: TypeAlias = Callable[..., None]
 LARGEST_NUMBER = 2**53
-# Without eq and repr, which nothing uses and which would slow down every start of the program.
-option_group = dataclass(frozen=True, eq=False, repr=False)
+option_group = dataclass(frozen=True, eq=False)
 OUTPUT = "Output"
 FIRST = ("Data", "Columns", "Ranking", OUTPUT)
 PATH = re.compile(r"\b(FILE|DIR|MAP|MODEL|PART|PREDICTIONS)\b")  # metavars of paths

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from resvm_cli.errors import Interrupted, Text
+from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 
 Task = TypeVar("Task")

@@ -253,6 +253,7 @@ struct weights {
     size_t reach;
     const double *tiles;
     size_t n_lines, width;
+    int by_member; /* sums has one line per member, not per row */
 };
 
 static inline __attribute__((always_inline)) const char *
@@ -277,12 +278,16 @@ add_row(const struct rows *rows, size_t number, const struct weights *weights, s
         for (size_t i = 0; i < tile; i++)
             sum[i] += value * line[i];
     }
-    memcpy(sums + number * weights->width + member, sum, tile * sizeof *sum);
+    if (weights->by_member)
+        for (size_t i = 0; i < tile; i++)
+            sums[(member + i) * rows->count + number] = sum[i];
+    else
+        memcpy(sums + number * weights->width + member, sum, tile * sizeof *sum);
     return NULL;
 }
 
-/* sums[row][member] = the row times the member's weights, added in the order of the row's entries.
- * The width is a multiple of STEP. */
+/* sums[row][member], or [member][row], = the row times the member's weights, added in the order of the
+ * row's entries. The width is a multiple of STEP. */
 WIDEST static const char *multiply_by_tiles(const struct rows *rows, const struct weights *weights,
                                      double *sums)
 {
@@ -571,7 +576,7 @@ FUNCTION(add_rbf, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "
 }
 
 FUNCTION(multiply_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), OUT(FLOAT64, "sums"),
-         IN(WHOLE, "width"))
+         IN(WHOLE, "width"), IN(FLAG, "by_member"))
 {
     const struct argument *a = call->given;
     size_t width = size_from(&a[6]);
@@ -585,7 +590,8 @@ FUNCTION(multiply_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), OUT(
         return "weights does not fit width";
     if (!is_product(a[5].count, width, rows.count))
         return "sums does not fit starts and width";
-    struct weights weights = {a[3].data, a[3].count, a[4].data, a[4].count / width, width};
+    struct weights weights = {a[3].data, a[3].count, a[4].data, a[4].count / width,
+                              width,     a[7].whole != 0};
     return multiply_by_tiles(&rows, &weights, a[5].data);
 }
 
@@ -731,7 +737,8 @@ static PyMethodDef methods[] = {
     METHOD(add_rbf, "exponents, exp and add in one, from the dot products of a block."),
     METHOD(multiply_tiles,
            "Rows times the weights of members, whose number is a multiple of STEP: for each TILE of\n"
-           "them, and then for each STEP, one line per place. Features without a place are skipped."),
+           "them, and then for each STEP, one line per place. Features without a place are skipped.\n"
+           "The sums have one line per row, or by_member."),
     METHOD(multiply,
            "The products of a sparse matrix, given by its columns, with rows: one line of the block\n"
            "per line of the matrix. With `minimum` the smaller of two numbers replaces their product.\n"

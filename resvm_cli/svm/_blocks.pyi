@@ -32,6 +32,7 @@ def multiply_tiles(
     weights: Any,
     sums: Any,
     width: int,
+    by_member: bool,
     /,
 ) -> None: ...
 def multiply(

@@ -11,7 +11,6 @@ omitted; LIBSVM looks them up by position and needs all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from resvm_cli.parameters import (
     MAX_DEGREE,
     KernelName,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.rows import MAX_INDEX, Columns, FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 

@@ -9,12 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
 from resvm_cli.errors import MemberTimeout, Message, SolverError
 from resvm_cli.parameters import ScalingName, SolverName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm.kernels import Kernel
 

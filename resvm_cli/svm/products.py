@@ -9,7 +9,6 @@ does not depend on other rows.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import ParameterError
+from resvm_cli.records import dataclass
 from resvm_cli.rows import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel, precomputed_matrix

@@ -9,11 +9,11 @@ millisecond.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.problem import (

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_char_p
-from dataclasses import dataclass, field
+from dataclasses import field
 from glob import escape, glob
 from os.path import basename, dirname, join
 from typing import Any, TextIO
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import SolverError
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm.problem import timed
 

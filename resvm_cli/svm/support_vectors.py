@@ -10,11 +10,11 @@ feature weights.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from resvm_cli.records import dataclass
 from resvm_cli.rows import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import (
@@ -78,8 +78,13 @@ class Pool:
         columns: Columns,
         *,
         dense: bool,
+        sparse_rows: bool = False,
     ) -> None:
-        """The rows' indices are positions among ``columns``; all kernels use the same products."""
+        """The rows' indices are positions among ``columns``; all kernels use the same products.
+
+        ``sparse_rows`` says that the rows to be scored have so many zeros that skipping them is
+        faster than a dense product.
+        """
         self._columns = columns
         self._rows = rows
         self._n_members = indexes[0][1].n_members
@@ -90,8 +95,11 @@ class Pool:
         self._users = [
             _Users(kernel, index, padding, alone=len(indexes) == 1) for kernel, index in indexes
         ]
-        self._matrix: FloatArray | SparseMatrix
-        if dense:
+        self._matrix: FloatArray | SparseMatrix | _Tiles
+        if dense and sparse_rows:
+            self._matrix = _Tiles(rows, len(columns), padding)
+            self.rows_at_once, self.rows_multiple = BLOCK_ROWS, 1
+        elif dense:
             self._matrix = dense_matrix(rows, len(columns), padding)
             self.rows_at_once = self.rows_multiple = BLOCK_ROWS
         else:
@@ -153,6 +161,8 @@ class Pool:
             rows, table = self._columns.looked_up(block)
             whole = matrix.products(rows, table, minimum=self._kernel.uses_minimum)
             return len(block), lambda first, last: whole[first:last]
+        if isinstance(matrix, _Tiles):
+            return len(block), matrix.products(*self._columns.looked_up(block))
         columns = self._dense_columns(block)
         scratch = np.empty((min(CHUNK, len(matrix)), BLOCK_ROWS))
         return BLOCK_ROWS, lambda first, last: np.matmul(
@@ -235,7 +245,7 @@ class WeightedPool(Pool):
         products = Rows.concatenate([_placed(part, columns) for part in times])
         factors = Rows.concatenate(weights)
         squares = Rows(factors.indptr, factors.indices, factors.values * factors.values)
-        self._matrix: FloatArray | SparseMatrix
+        self._matrix: FloatArray | SparseMatrix | _Tiles
         self._squares: FloatArray | SparseMatrix
         if dense:
             self._matrix = dense_matrix(products, len(columns))
@@ -279,6 +289,7 @@ class WeightedPool(Pool):
             lines = self._squares.products(rows, table)
             return width, products, lines.__getitem__
         matrix, squares = self._matrix, self._squares
+        assert not isinstance(matrix, _Tiles)
         columns = self._dense_columns(block)
         with np.errstate(over="ignore"):
             squared_columns = columns * columns
@@ -350,7 +361,7 @@ class Weights:
             return self._weights.products(rows, table).T
         sums = np.empty((len(rows), self._width))
         entries = rows.indptr, rows.indices, rows.values
-        _blocks.multiply_tiles(*entries, table, self._weights, sums, self._width)
+        _blocks.multiply_tiles(*entries, table, self._weights, sums, self._width, False)
         return sums[:, : self._n_members]
 
 
@@ -358,7 +369,9 @@ def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) 
     """The members' weights, features x members, padded with zeros to ``width`` members."""
     if index.has_one_row_per_member():  # the product below would be quadratic in the members
         alone: FloatArray = np.zeros((n_columns, width))
-        alone[:, index.members] += dense_matrix(rows, n_columns)[index.rows].T * index.coefficients
+        own = rows.take(index.rows)
+        members = np.repeat(index.members, own.lengths)
+        alone[own.indices, members] += own.values * np.repeat(index.coefficients, own.lengths)
         return alone
     coefficients = np.zeros((len(rows), width))
     np.add.at(coefficients, (index.rows, index.members), index.coefficients)
@@ -368,20 +381,61 @@ def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) 
 
 def _tiled(weights: FloatArray) -> FloatArray:
     """Rearrange the weights into tiles of members, then steps; each has one line per feature."""
-    width = weights.shape[1]
+    height, width = weights.shape
+    tiles = _aligned(height * width)
+    for first, last in _cuts(width):
+        tiles[first * height : last * height] = weights[:, first:last].reshape(-1)
+    return tiles
+
+
+def _cuts(width: int) -> Iterator[tuple[int, int]]:
     whole = width - width % _blocks.TILE
     cuts = [*range(0, whole, _blocks.TILE), *range(whole, width, _blocks.STEP), width]
-    tiles = [weights[:, first:last].reshape(-1) for first, last in itertools.pairwise(cuts)]
-    return np.concatenate(tiles)
+    return itertools.pairwise(cuts)
+
+
+def _aligned(size: int) -> FloatArray:
+    """Return an array that begins at a cache line: vectors that cross one take twice as long."""
+    array: FloatArray = np.empty(size + 8)
+    first = -array.ctypes.data % 64 // 8
+    return array[first : first + size]
+
+
+class _Tiles:
+    """A dense pool in the order in which sparse rows are multiplied by it, as by weights."""
+
+    def __init__(self, rows: Rows, n_columns: int, padding: int) -> None:
+        self._n_columns = n_columns
+        self._tiles = _aligned((len(rows) + padding) * n_columns)
+        for first, last in _cuts(len(rows) + padding):
+            part = rows.slice(min(first, len(rows)), min(last, len(rows)))
+            lines = dense_matrix(part, n_columns, last - first - len(part)).T
+            self._tiles[first * n_columns : last * n_columns] = lines.reshape(-1)
+
+    def products(self, rows: Rows, table: IndexArray) -> Callable[[int, int], FloatArray]:
+        """Return a function that multiplies some rows of the pool by these rows."""
+        scratch = np.empty((CHUNK, len(rows)))
+        entries = rows.indptr, rows.indices, rows.values
+
+        def multiply(first: int, last: int) -> FloatArray:
+            out = scratch[: last - first]
+            tiles = self._tiles[first * self._n_columns : last * self._n_columns]
+            _blocks.multiply_tiles(*entries, table, tiles, out, last - first, True)
+            return out
+
+        return multiply
 
 
 def _sparse_weights(rows: Rows, index: SupportIndex, columns: Columns) -> SparseMatrix:
     """The members' weights as a sparse matrix, members x features."""
     if index.has_one_row_per_member():  # entries are already sorted and unique
         order = np.argsort(index.members)
-        own = rows.take(index.rows[order])
-        values = own.values * np.repeat(index.coefficients[order], own.lengths)
-        values += 0.0  # -0.0 becomes 0.0, as in the sums below
+        numbers = index.rows[order]
+        own = rows if np.array_equal(numbers, np.arange(len(rows))) else rows.take(numbers)
+        values = own.values + 0.0  # -0.0 becomes 0.0, as in the sums below
+        if not (index.coefficients == 1.0).all():
+            values *= np.repeat(index.coefficients[order], own.lengths)
+            values += 0.0
         return SparseMatrix(Rows(own.indptr, own.indices, values), len(columns))
     used = rows.take(index.rows)
     members = np.repeat(index.members, used.lengths).astype(np.int64)

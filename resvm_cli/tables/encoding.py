@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import name_of, read_pieces
+from resvm_cli.records import dataclass
 
 MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")

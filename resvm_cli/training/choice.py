@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from resvm_cli.errors import DataError, ParameterError
@@ -30,6 +30,7 @@ from resvm_cli.parameters import (
     ScaleChoice,
     Setting,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 
 TRAINING_NAMES = (*METHOD_TABLE, *TRAINING_TABLE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from resvm_cli.model.scaling import MAX_FEATURES, FeatureStats
 from resvm_cli.model.set_checks import preparation_note
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import RULE_NAMES, MethodParameters, RuleName, Setting
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, median
 from resvm_cli.running.run import Run
 

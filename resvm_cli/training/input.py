@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.files.streams import STDIN, name_of, same_source
 from resvm_cli.parameters import KernelName, ScaleChoice
+from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tables.encoding import FeatureMap, TableReading
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import StoredModel, save_model
 from resvm_cli.model_files.members import format_members
 from resvm_cli.parameters import RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.solver_libraries import package_version

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from resvm_cli.model.plan import gamma_scale, resolve_defaults
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodName, ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.training.resource_budget import (

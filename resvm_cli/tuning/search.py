@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from resvm_cli import randomness
@@ -27,6 +27,7 @@ from resvm_cli.model.plan import (
     default_n_pos,
 )
 from resvm_cli.parameters import RELEVANCE, MethodParameters, ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.settings import MAX_SETTINGS, TuningSettings
 from resvm_cli.tuning.space import Axis, Candidate, Space

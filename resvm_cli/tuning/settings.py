@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from resvm_cli.parameters import (
     ScalingName,
     TuningParameters,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.training.choice import method_parameters
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import KernelName, MethodName, MethodParameters, ScalingName
+from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 
 # The order in which axes are sampled; in a grid the last one varies fastest.

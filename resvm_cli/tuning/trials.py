@@ -11,12 +11,13 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from resvm_cli.errors import DataError, Message, ResvmError
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.parameters import MethodName
+from resvm_cli.records import dataclass
 from resvm_cli.running.run import Run, Share, shares_holding
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Outcome, ScoredTask, ScoringTask, Search, search

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, MethodParameters, RuleName, Setting
+from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_b
 from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, problems, resolve_defaults
 from resvm_cli.model.shared_kernels import KernelTrainer
 from resvm_cli.parameters import METRIC_NAMES, MetricName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem

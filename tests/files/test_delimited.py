@@ -248,3 +248,15 @@ def test_the_scanner_itself_bounds_what_it_writes_and_checks_what_it_is_given():
         tokenizer.columns(b"1\n", 10, 0, -1, room, room)
     with pytest.raises(ValueError, match="column"):
         tokenizer.columns(b"1\n", 0, -1, -1, room, room)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(), st.text("ab\r\n\"\t, '", max_size=5), st.floats()), max_size=4
+    )
+)
+def test_lines_joined_at_once_are_those_written_one_by_one(records):
+    line = delimited.line_writer(",")
+    texts = [text for _, text, _ in records]
+    assert delimited.joined_lines(",", records, texts) == "".join(map(line, records))
+    assert delimited.joined_lines("\t", [(1, None, "a")], ["a"]) == "1\t\ta\n"

@@ -87,7 +87,7 @@ static int sparse(void)
     double *sums = numbers(n_rows * width), *matrix = numbers(n_numbers * (n_lines + 1));
     unsigned char *marks = room(reach, 1);
     struct rows rows = {starts, n_rows, features, values, n_entries};
-    struct weights held = {places, reach, weights, n_lines, width};
+    struct weights held = {places, reach, weights, n_lines, width, (int)below(2)};
     int64_t count, *starts_of = ascending(n_lines);
     size_t height = below(10);
     int32_t *lines = indices(n_entries, height + 1);

@@ -342,3 +342,19 @@ def test_the_fingerprint_is_stable_and_covers_what_kernels_are_made_of(monkeypat
     assert len(found) == 16
     monkeypatch.setattr(model, "exp_in_place", lambda block: np.exp2(block, out=block))
     assert model.numeric_fingerprint() != found
+
+
+def test_linear_weights_beyond_the_cache_are_sparse_with_the_same_bytes(monkeypatch):
+    rng = np.random.default_rng(8)
+    weights = rng.standard_normal((6, 9)) * (rng.random((6, 9)) < 0.4)
+    members = [Member(np.array([number]), np.ones(1), 0.1 * number, 1) for number in range(6)]
+    machine = Ensemble.from_members(Kernel("linear"), Rows.from_dense(weights), members, False)
+    queries = Rows.from_dense(rng.standard_normal((9, 11)))  # two features without a weight
+    small = Predictor(machine)
+    monkeypatch.setattr(model, "MAX_CACHED_WEIGHTS", 53)
+    large = Predictor(machine)
+    assert not isinstance(small._sections[0].scorer._weights, SparseMatrix)
+    assert isinstance(large._sections[0].scorer._weights, SparseMatrix)
+    assert large.member_values(queries).tobytes() == small.member_values(queries).tobytes()
+    monkeypatch.setattr(model, "MAX_CACHED_WEIGHTS", 54)
+    assert not isinstance(Predictor(machine)._sections[0].scorer._weights, SparseMatrix)

@@ -565,3 +565,35 @@ def test_a_forged_table_of_out_of_bag_values_is_parsed_with_care(stored):
     rewrite(stored, out_of_bag={"bytes": -1})
     with pytest.raises(ModelError, match="inconsistent"):
         directory.read_manifest(str(stored))
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 1500, 1 << 20])
+def test_members_are_written_in_order_whatever_the_batches(tmp_path, monkeypatch, batch_bytes):
+    monkeypatch.setattr(directory, "BATCH_BYTES", batch_bytes)
+    machine = ensemble(KERNELS[2], n_models=9)
+    save(str(tmp_path / "model"), machine, force=False)
+    manifest = json.loads((tmp_path / "model" / directory.MANIFEST).read_text())
+    for number, (text, entry) in enumerate(
+        zip(format_members(machine), manifest["members"], strict=True)
+    ):
+        assert entry["file"] == members.member_name(number)
+        assert entry["sha256"] == hashlib.sha256(text).hexdigest()
+        assert (tmp_path / "model" / entry["file"]).read_bytes() == text
+
+
+def test_nothing_is_left_if_a_member_cannot_be_made_or_written(tmp_path, monkeypatch):
+    def broken():
+        yield from format_members(ensemble(KERNELS[2], n_models=3))
+        raise ModelError("no more members")
+
+    monkeypatch.setattr(directory, "BATCH_BYTES", 1)
+    with pytest.raises(ModelError, match="no more members"):
+        directory.save_model(str(tmp_path / "model"), broken(), DESCRIPTION, force=False)
+
+    def no_room(path, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", no_room)
+    with pytest.raises(FileError, match="No space left"):
+        save(str(tmp_path / "model"), ensemble(KERNELS[2], n_models=3), force=False)
+    assert list(tmp_path.iterdir()) == []

@@ -253,6 +253,16 @@ def test_only_as_many_members_are_excused_as_the_solver_left_unfinished():
     assert verdicts == [False, False, True]
 
 
+def test_members_stored_in_another_order_are_matched_each_once():
+    shuffled = VALUES[:, [2, 0, 1]] + 0.005
+    assert not agreement.Members(VALUES, shuffled, 0.01).agreement().agrees
+    assert agreement.Members(VALUES, shuffled, 0.01).matched().agreement().agrees
+    wrong = shuffled + np.array([0.0, 0.0, 0.3])
+    repeated = VALUES[:, [0, 1, 0]]
+    for other in (wrong, repeated, VALUES[:, :2]):
+        assert not agreement.Members(VALUES, other, 0.01).matched().agreement().agrees
+
+
 def test_an_asked_ratio_takes_the_fastest_peer_that_agrees():
     def row(name: str, seconds: float | None, agrees: bool = True) -> Row:
         return Row(name, seconds, None, None, 10.0, "", agrees)

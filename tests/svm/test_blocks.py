@@ -241,6 +241,7 @@ CALLS = {
             "weights": ones(16),
             "sums": ones((40, 8)),
             "width": 8,
+            "by_member": False,
         },
     ),
     "multiply": (

@@ -22,35 +22,50 @@ from resvm_cli.svm.support_vectors import (
 RNG = np.random.default_rng(5)
 
 
-def pooled_sums(kernel, support, coefficients, queries, dense):
+WAYS = [{"dense": True}, {"dense": False}, {"dense": True, "sparse_rows": True}]
+
+
+def pooled_sums(kernel, support, coefficients, queries, way):
     """Through a Pool; ``coefficients`` is support rows x members."""
     rows = Rows.from_dense(support, first_index=0)
     row, member = np.nonzero(coefficients)
     uses = SupportIndex.from_entries(row, member, coefficients[row, member], *coefficients.shape)
     block = Rows.from_dense(queries, first_index=0)
-    made = Pool([(kernel, uses)], rows, Columns(rows.indices), dense=dense)
+    made = Pool([(kernel, uses)], rows, Columns(rows.indices), **way)
     return made.sums(block)
 
 
-@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize(
     "n_support",
     [1, 16, 37, support_vectors.CHUNK, support_vectors.CHUNK + 1, 2 * support_vectors.CHUNK + 5],
 )
-def test_sums_are_those_of_the_whole_kernel_matrix(n_support, dense):
+def test_sums_are_those_of_the_whole_kernel_matrix(n_support, way):
     support = RNG.standard_normal((n_support, 6))
     queries = RNG.standard_normal((11, 8))  # two features that the pool lacks
     coefficients = RNG.standard_normal((n_support, 5)) * (RNG.random((n_support, 5)) < 0.3)
     padded = np.hstack([support, np.zeros((n_support, 2))])
     distances = ((queries[:, None, :] - padded[None]) ** 2).sum(axis=2)
     expected = np.exp(-0.3 * distances) @ coefficients
-    found = pooled_sums(Kernel("rbf", gamma=0.3), support, coefficients, queries, dense)
+    found = pooled_sums(Kernel("rbf", gamma=0.3), support, coefficients, queries, way)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
     expected = np.tanh(0.1 * (queries[:, :6] @ support.T) + 0.5) @ coefficients
     found = pooled_sums(
-        Kernel("sigmoid", gamma=0.1, coef0=0.5), support, coefficients, queries, dense
+        Kernel("sigmoid", gamma=0.1, coef0=0.5), support, coefficients, queries, way
     )
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_sums_do_not_depend_on_other_rows(way):
+    support = RNG.standard_normal((601, 9)) * (RNG.random((601, 9)) < 0.4)
+    queries = RNG.standard_normal((23, 9)) * (RNG.random((23, 9)) < 0.4)
+    coefficients = RNG.standard_normal((601, 3))
+    kernel = Kernel("rbf", gamma=0.3)
+    together = pooled_sums(kernel, support, coefficients, queries, way)
+    for chosen in ([0], [22], [7, 3], range(1, 20)):
+        some = pooled_sums(kernel, support, coefficients, queries[chosen], way)
+        assert some.tobytes() == together[chosen].tobytes()
 
 
 def test_rbf_values_are_added_line_by_line_as_by_separate_passes():

@@ -10,7 +10,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import STDOUT, name_of
 from resvm_cli.files.svmlight import Block, format_block, format_number
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import (

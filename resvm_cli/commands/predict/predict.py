@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from resvm_cli.model.decisions import are_unlike, threshold_for_recall
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.model_files.out_of_bag_table import fitted_classes, unknown_probability
 from resvm_cli.parameters import RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, RowDigest
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share

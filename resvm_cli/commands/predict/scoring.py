@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +15,7 @@ from resvm_cli.model.decisions import usual_range
 from resvm_cli.model.ensemble import Decisions, Predictor
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, distinct
 from resvm_cli.svm import kernels
 

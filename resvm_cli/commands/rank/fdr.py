@@ -8,7 +8,7 @@ chosen by conformal p-values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from resvm_cli.metrics.class_mixture import (
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.decisions import are_unlike, usual_range
 from resvm_cli.model.out_of_bag import EqualRows
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.training.data import TrainingData
 

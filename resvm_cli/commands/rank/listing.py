@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -17,9 +17,10 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
     benjamini_hochberg,
     rank_bounds,
 )
-from resvm_cli.files.delimited import line_writer
+from resvm_cli.files.delimited import joined_lines
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
 RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
@@ -104,6 +105,11 @@ class Listing:
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """Yield one tuple of columns per row, with None for an empty cell."""
+        for _, records in self.blocks():
+            yield from records
+
+    def blocks(self) -> Iterator[tuple[list[str], Iterator[tuple[Any, ...]]]]:
+        """Yield the ids and the records of some rows at a time."""
         for start in range(0, len(self), LINES_AT_ONCE):
             part = self._slice(slice(start, start + LINES_AT_ONCE))
             scored = part.n_members > 0
@@ -125,7 +131,7 @@ class Listing:
                 digits = 10 if name in CONFORMAL else 4
                 figures = column.tolist()
                 columns.append([None if math.isnan(one) else round(one, digits) for one in figures])
-            yield from zip(*columns, strict=True)
+            yield part.ids, zip(*columns, strict=True)
 
 
 def ordered(
@@ -257,11 +263,10 @@ def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
             for record in listing.records()
         )
         return
-    line = line_writer("\t" if form == "tsv" else ",")
-    yield _encoded(line(listing.columns))
-    yield from _pieces(
-        line("" if field is None else field for field in record) for record in listing.records()
-    )
+    separator = "\t" if form == "tsv" else ","
+    yield _encoded(joined_lines(separator, [listing.columns], listing.columns))
+    for ids, records in listing.blocks():
+        yield _encoded(joined_lines(separator, records, ids))
 
 
 def _plain(field: Any) -> Any:

@@ -15,7 +15,6 @@ those of these members that have not seen it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,6 +33,7 @@ from resvm_cli.model.out_of_bag import UnseenMask, decide_out_of_bag
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
@@ -47,7 +47,7 @@ from resvm_cli.training.resource_budget import (
 
 SingleArray: TypeAlias = npt.NDArray[np.float32]
 
-CELLS_AT_ONCE = 1 << 21  # rows times members of one task
+CELLS_AT_ONCE = 1 << 17  # rows times members of one task
 LEVEL = 0.95
 MIN_RESAMPLES, MAX_RESAMPLES = 40, 200
 MAX_CELLS = 50_000_000  # rows times resamples: 200 MB

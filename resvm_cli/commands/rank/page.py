@@ -10,7 +10,6 @@ import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.files.streams import name_of
-from resvm_cli.report.charts import page
 from resvm_cli.report.training import bags_of
 
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ def render_page(
             "other": histogram.other.tolist(),
         },
     }
+    from resvm_cli.report.charts import page
+
     return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from resvm_cli.model_files.directory import (
     stored_plan,
 )
 from resvm_cli.parameters import RankingParameters, RuleName
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run

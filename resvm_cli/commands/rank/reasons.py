@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from resvm_cli.commands.rank.listing import Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.explanations import Explainer, Term
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
+from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run
-from resvm_cli.tables.encoding import read_feature_map
+
+if TYPE_CHECKING:
+    from resvm_cli.model.explanations import Term
 
 SHOWN = 5  # number of rows or features shown for and against
 ROWS_AT_ONCE = 64
@@ -60,6 +62,8 @@ def feature_names(path: str | None, kernels: Collection[str]) -> list[str] | Non
             "leave {feature_map} out, or use {kernel:linear}",
             name=" and ".join(kernels),
         )
+    from resvm_cli.tables.encoding import read_feature_map
+
     return read_feature_map(path).names
 
 
@@ -73,6 +77,8 @@ def reasons_of(
     run: Run,
 ) -> tuple[Reasons, ...]:
     """Return the reasons for the first rows of a list, computed a few rows at a time."""
+    from resvm_cli.model.explanations import Explainer
+
     wanted = listing.head(count)
     assert wanted.numbers is not None
     problems = plan.problems(range(plan.n_models))

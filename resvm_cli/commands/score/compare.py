@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.metrics.significance import OverDataSets
+from resvm_cli.records import dataclass
 
 COLUMNS = ("data set", "repetition", "method", "value")
 OTHER_NAMES = {"task": "dataset"}

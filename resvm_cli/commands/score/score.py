@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from resvm_cli.metrics.ranking import (
     depth_of,
     pu_score,
 )
+from resvm_cli.records import dataclass
 from resvm_cli.running.run import Run
 
 DEFAULT_THRESHOLD = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from resvm_cli.files.streams import STDIN, as_unicode, name_of
 from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.model_files.directory import read_manifest
+from resvm_cli.records import dataclass
 from resvm_cli.rows import DataSummary
 from resvm_cli.running.run import Run
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,7 @@ from resvm_cli.model_files.parts import (
     remove_part,
 )
 from resvm_cli.parameters import MAX_MEMBERS
+from resvm_cli.records import dataclass
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share

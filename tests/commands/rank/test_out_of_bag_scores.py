@@ -19,7 +19,9 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
 )
 from resvm_cli.model.ensemble import Group
 from resvm_cli.model.out_of_bag import decide_out_of_bag
+from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
 
 def own_values(values, absent):
@@ -185,3 +187,13 @@ def test_rows_without_a_p_value_have_no_part():
     found = benjamini_hochberg(np.array([0.01, np.nan, 0.04]))
     assert found[[0, 2]].tolist() == pytest.approx([0.02, 0.04])
     assert np.isnan(found[1])
+
+
+def test_rows_are_cut_into_tasks_by_their_number_alone():
+    rows = Rows.from_dense(np.ones((10_000, 1)), first_index=0)
+    tasks = list(out_of_bag_scores._tasks(iter([rows, rows.slice(0, 7)]), 50))
+    lengths = [len(part) for _, part in tasks]
+    assert [start for start, _ in tasks] == [0, *np.cumsum(lengths)[:-1]]
+    assert sum(lengths) == 10_007
+    assert len(lengths) > 4  # for several threads
+    assert all(length % BLOCK_ROWS == 0 for length in lengths[:-2])  # blocks are not split
