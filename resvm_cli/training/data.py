@@ -101,7 +101,10 @@ class TrainingData(PUData):
     def _note_numbering(self) -> None:
         if self.input.positives is not None:
             names = name_of(self.input.positives), self._source.name
-            sets = zip(names, (self.summary_pos, self.summary_unl), strict=True)
+            sets = list(zip(names, (self.summary_pos, self.summary_unl), strict=True))
+            for name, each in sets:
+                if each.n_rows and not each.n_nonzeros:  # an unchecked U has no rows here
+                    self.notes.append(f"{name}: every value is 0; does it hold rows?")
             indices = [(name, each.min_index, each.max_index) for name, each in sets]
             if note := note_on_numbering(indices):
                 self.notes.append(note)

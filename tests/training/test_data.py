@@ -252,3 +252,13 @@ def test_stdin_may_be_a_file_already_partly_read(files):
     assert b"".join(source.spans([(0, 10), (20, 1 << 40)])) == rest[:10] + rest[20:]
     source.close()
     assert len(next(parse_pieces([rest], "x"))) == len(read_file(str(path))) - 1
+
+
+@pytest.mark.parametrize("unchecked", [False, True])
+def test_a_set_without_a_single_value_is_noted(unchecked, files):
+    (files / "weights").write_text("0.5\n0.25\n" * 10)  # read as labels of rows without features
+    source = TrainingInput(str(files / "weights"), str(files / "unl.svm"), unchecked=unchecked)
+    with TrainingData(source, False, Run()) as data:
+        assert data.notes == [f"{files / 'weights'}: every value is 0; does it hold rows?"]
+    with opened(files, "unl.svm", unchecked=unchecked) as data:
+        assert data.notes == []
