@@ -3,13 +3,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 20
 BUDGET ?= 60
+MUTANTS ?= 500
 BENCH_ARGS ?=
 CC ?= cc
 CLANG ?= clang
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-quick slow slurm chaos browser docs reproduction check lint types fmt fuzz libfuzzer \
-	hostile smoke dist bench clean leaks
+	hostile smoke dist bench clean leaks coverage mutants
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -103,6 +104,12 @@ libfuzzer_%:
 
 hostile: $(VENV)/.test ## mutated files, kills and faults against every command for BUDGET seconds
 	$(BIN)/python -m tests.hostile $(BUDGET) $(SEED)
+
+coverage: $(VENV)/.dev ## branch coverage of the package and its C code by the tests: half an hour
+	$(BIN)/python -m tests.coverage
+
+mutants: $(VENV)/.dev ## try MUTANTS one-line changes on the tests that reach them, after make coverage: hours
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 leaks: $(VENV)/.test ## train and predict under Valgrind: no memory lost that grows with members
 	$(BIN)/python -m tests.leaks
