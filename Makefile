@@ -84,7 +84,7 @@ fmt: $(VENV)/.dev ## format the code
 	$(BIN)/ruff format .
 
 FUZZED := svmlight numbers blocks
-FUZZ_FLAGS := -std=c11 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all
+FUZZ_FLAGS := -std=c11 -g -O1 -ffp-contract=off -Wall -Wextra -Werror -fno-sanitize-recover=all
 
 fuzz: $(FUZZED:%=fuzz_%) ## run the C code over mutated inputs under ASan and UBSan for FUZZ_SECONDS
 
