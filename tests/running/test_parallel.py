@@ -402,8 +402,8 @@ def test_a_thread_that_died_is_not_waited_for(feeder):
 
 
 def test_too_little_address_space_is_no_bug(tmp_path):
-    # Every thread that allocates reserves 64 MB, so what is left for OpenBLAS depends on timing: on a
-    # busy machine it may be the one that finds nothing, and then it ends the program itself.
+    # Every thread that allocates reserves 64 MB, so what is left for OpenBLAS depends on timing: it
+    # may be the one that finds nothing, and then it ends the program itself.
     sets = f"-P {SAMPLE}/digits/pos.svm -U {SAMPLE}/digits/unl.svm"
     for kilobytes in (400_000, 500_000):
         line = (
