@@ -215,7 +215,10 @@ def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
     lines = range(mutant.line, mutant.end_line + 1)
     tests = set().union(*(reached.get(line, set()) for line in lines))
     if _runs_at_import(mutant):
-        tests = set().union(*reached.values())
+        users = _users(mutant)
+        tests = set().union(
+            *(found for line, found in reached.items() if not users or line in users)
+        )
     module = Path(mutant.path).relative_to("resvm_cli")
     own = f"tests/{module.parent}/test_{module.stem.lstrip('_')}.py".replace("/./", "/")
 
@@ -235,6 +238,26 @@ def _runs_at_import(mutant: Mutant) -> bool:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
     return not any(inside)
+
+
+def _users(mutant: Mutant) -> set[int]:
+    """The lines of functions that use the name to which a mutant is assigned; empty without one."""
+    tree = ast.parse((ROOT / mutant.path).read_text())
+    names = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.lineno <= mutant.line <= (node.end_lineno or 0)
+        for target in ast.walk(ast.Tuple(node.targets, ast.Store()))
+        if isinstance(target, ast.Name)
+    }
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {
+        name.lineno
+        for function in ast.walk(tree)
+        if isinstance(function, functions)
+        for name in ast.walk(function)
+        if isinstance(name, ast.Name) and name.id in names
+    }
 
 
 def _starts_programs(file: str) -> bool:

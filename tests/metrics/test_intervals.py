@@ -39,6 +39,11 @@ def test_counts_are_drawn_with_the_right_mean_and_variance(repeat):
     assert drawn.var(axis=0) == pytest.approx(counts.sum() * share * (1 - share), rel=0.1)
 
 
+def test_cells_without_rows_draw_nothing():
+    drawn = intervals.draw_counts([0, 0, 0], 4, np.random.default_rng(0))
+    assert drawn.tolist() == np.zeros((4, 3)).tolist()
+
+
 def test_the_spread_is_that_of_resampling_rows_one_by_one():
     rng = np.random.default_rng(3)
     positive, scores = cloud(rng, 40, 160, decimals=1)

@@ -80,6 +80,18 @@ def test_only_functions_are_run_after_the_import(monkeypatch, tmp_path):
     assert at_import == [True, True, False]
 
 
+def test_a_constant_is_tried_on_tests_of_the_functions_that_use_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    (tmp_path / "resvm_cli").mkdir()
+    (tmp_path / "resvm_cli" / "m.py").write_text(
+        "A, B = 1, 2\n\n\ndef f():\n    return A\n\n\ndef g():\n    return 3\n"
+    )
+    reached = {1: {"t::import"}, 4: {"t::import"}, 5: {"t::f"}, 9: {"t::g"}}
+    for line, tests in ((1, ["t::f"]), (8, ["t::f", "t::g", "t::import"]), (9, ["t::g"])):
+        mutant = mutants.Mutant("resvm_cli/m.py", line, "", "", "", 0, 0, line)
+        assert mutants.chosen_tests(mutant, reached) == tests
+
+
 def test_every_reason_belongs_to_a_mutant_that_is_made():
     made = {one.key for one in mutants.all_mutants(mutants.ROOT)}
     assert [key for key in mutants.equivalent() if key not in made] == []
