@@ -32,7 +32,8 @@ COPY = ROOT / "build" / "mutants"
 RESULTS = ROOT / "build" / "mutants.tsv"
 EQUIVALENT = ROOT / "tests" / "mutants.txt"
 MAX_TESTS = 60  # functions; those of the mutant's own module come first
-CPU_SECONDS = 150  # of the tests of one mutant: one that never ends
+CPU_SECONDS = 90  # of the tests of one mutant: one that never ends
+MAX_MEMORY = 8 << 30  # a mutant may ask for any amount
 WALL_SECONDS = 900.0
 PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 KILLED, ENDLESS, SURVIVED, UNREACHED = "killed", "killed (endless)", "survived", "unreached"
@@ -296,6 +297,7 @@ def _run(tests: list[str]) -> str:
         try:
             os.setpgid(0, 0)
             resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
             log = os.open(COPY / "last.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
