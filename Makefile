@@ -3,12 +3,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 20
 BUDGET ?= 60
+MUTANTS ?= 500
 BENCH_ARGS ?=
 CC ?= cc
+CLANG ?= clang
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-quick slow slurm chaos snakemake browser docs reproduction check lint types fmt fuzz fuzz_svmlight \
-	fuzz_numbers fuzz_blocks hostile smoke dist bench clean leaks
+.PHONY: help install demo test test-quick slow slurm chaos snakemake browser docs reproduction check lint types fmt fuzz libfuzzer \
+	hostile smoke dist bench clean leaks coverage mutants
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -86,15 +88,33 @@ fmt: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: fuzz_svmlight fuzz_numbers fuzz_blocks ## drive the C code at random under ASan and UBSan for FUZZ_SECONDS
+FUZZED := svmlight numbers blocks
+FUZZ_FLAGS := -std=c11 -g -O1 -ffp-contract=off -Wall -Wextra -Werror -fno-sanitize-recover=all
 
-fuzz_svmlight fuzz_numbers fuzz_blocks:
-	$(CC) -std=c11 -g -O1 -Wall -Wextra -Werror -fsanitize=address,undefined \
-		-fno-sanitize-recover=all -o tests/fuzz/$@ tests/fuzz/$@.c -lm
-	tests/fuzz/$@ $(FUZZ_SECONDS)
+fuzz: $(FUZZED:%=fuzz_%) ## run the C code over mutated inputs under ASan and UBSan for FUZZ_SECONDS
+
+fuzz_%:
+	@mkdir -p build/fuzz
+	$(CC) $(FUZZ_FLAGS) -fsanitize=address,undefined -o build/fuzz/$@ tests/fuzz/$@.c tests/fuzz/driver.c -lm
+	build/fuzz/$@ $(FUZZ_SECONDS) tests/fuzz/corpus/$*
+
+libfuzzer: $(FUZZED:%=libfuzzer_%) ## the same under libFuzzer, guided by coverage; needs clang
+
+# what is new is kept in build/fuzz; an input that fails is written to build/fuzz/NAME-failed-*
+libfuzzer_%:
+	@mkdir -p build/fuzz/corpus-$*
+	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -o build/fuzz/$@ tests/fuzz/fuzz_$*.c -lm
+	build/fuzz/$@ -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -print_final_stats=1 \
+		-artifact_prefix=build/fuzz/$*-failed- build/fuzz/corpus-$* tests/fuzz/corpus/$*
 
 hostile: $(VENV)/.test ## mutated files, kills and faults against every command for BUDGET seconds
 	$(BIN)/python -m tests.hostile $(BUDGET) $(SEED)
+
+coverage: $(VENV)/.dev ## branch coverage of the package and its C code by the tests: half an hour
+	$(BIN)/python -m tests.coverage
+
+mutants: $(VENV)/.dev ## try MUTANTS one-line changes on the tests that reach them, after make coverage: hours
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 leaks: $(VENV)/.test ## train and predict under Valgrind: no memory lost that grows with members
 	$(BIN)/python -m tests.leaks
@@ -112,7 +132,6 @@ bench: $(VENV)/.bench ## measure the speed of resvm beside its peers; BENCH_ARGS
 	$(BIN)/python -m perf $(BENCH_ARGS)
 
 clean: ## remove what was built
-	rm -rf build dist .dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-		.import_linter_cache tests/fuzz/fuzz_svmlight tests/fuzz/fuzz_numbers tests/fuzz/fuzz_blocks \
+	rm -rf build dist .dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
 		resvm_cli/files/*.so resvm_cli/svm/*.so $(VENV)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -186,6 +186,8 @@ def _keep(
     os.environ.update(environment)
     sys.argv = ["resvm", *arguments]
     spare_the_disk()
+    if "coverage" in sys.modules:
+        import_module("tests.coverage").follow_test()
     gc.unfreeze()
     runpy.run_module("resvm_cli", run_name="__main__", alter_sys=True)
 

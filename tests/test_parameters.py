@@ -13,7 +13,9 @@ from resvm_cli.model.plan import resolve_defaults
 from resvm_cli.parameters import (
     METHOD_TABLE,
     RANKING_TABLE,
+    SHARED_NAMES,
     TRAINING_TABLE,
+    TUNED_NAMES,
     TUNING_TABLE,
     MethodParameters,
 )
@@ -165,3 +167,9 @@ def test_words_keep_every_digit_of_their_number(words, stored, power):
 def test_words_that_make_no_sense_are_refused(words):
     with pytest.raises(ResvmError, match="feature_weights must be 'none', 'relevance' or"):
         METHOD_TABLE["feature_weights"].convert(words)
+
+
+def test_tuning_chooses_some_parameters_and_takes_others_for_all_candidates():
+    assert set(SHARED_NAMES) == {"kernel", "feature_weights", "tolerance", "cache_mb", "seed"}
+    assert not set(SHARED_NAMES) & set(TUNED_NAMES)
+    assert {"c_unl", "w_pos", "n_pos", "n_unl", "gamma"} <= set(TUNED_NAMES)

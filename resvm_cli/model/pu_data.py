@@ -202,13 +202,15 @@ class PUData(ABC):
             self._stats.add(rows)
 
     def _note_doubts(self, repeated: RepeatedRows | None, advice: Text) -> None:
-        """Add notes on rows of P that are in U, with advice, or have no features."""
+        """Add notes on rows of P that are in U, with advice, and on rows without features."""
         if self.summary_unl.n_rows and self.summary_pos.digest() == self.summary_unl.digest():
             self.notes.append("P and U contain the same rows: is one of the files wrong?")
         elif repeated is not None and (note := repeated.note(advice)):
             self.notes.append(note)
         if note := empty_note(self.positives):
             self.notes.append(note)
+        if self.summary_unl.n_rows and not self.summary_unl.n_nonzeros:
+            self.notes.append("no row of U has a feature: is it the right file?")
 
 
 def _description_of_groups(groups: IntArray) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-/* Fuzz target of the arithmetic over blocks: random shapes and random, often wrong, entries, in buffers
- * of exactly the right size, so that ASan sees any access beyond them. Usage: fuzz_blocks [seconds]. */
+/* Fuzz target of the arithmetic over blocks: shapes and entries, often wrong, as the input chooses, in
+ * buffers of exactly the right size, so that ASan sees any access beyond them. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/svm/_blocks.c"
-#include "random.h"
+#include "input.h"
 
 #include <math.h>
 
@@ -226,21 +226,29 @@ static void iterations_are_read(void)
     read_output(text);
 }
 
-int main(int argc, char **argv)
+static int (*const parts[])(void) = {pooled, sparse, by_column, solved};
+enum { N_PARTS = sizeof parts / sizeof *parts };
+static unsigned long long runs[N_PARTS], refused[N_PARTS];
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    time_t stop = time(NULL) + (time_t)(argc > 1 ? atof(argv[1]) : 10);
-    int (*targets[])(void) = {pooled, sparse, by_column, solved};
-    unsigned long long runs = 0, refused[4] = {0};
-    while (runs % 1024 || time(NULL) < stop) {
-        for (int i = 0; i < 4; i++)
-            refused[i] += !targets[i]();
+    read_choices_from(data, size);
+    size_t part = below(N_PARTS + 1);
+    if (part == N_PARTS) {
         iterations_are_read();
-        runs++;
+        return 0;
     }
-    printf("%llu runs, refused: %llu, %llu, %llu, %llu\n", runs, refused[0], refused[1],
-           refused[2], refused[3]);
-    for (int i = 0; i < 4; i++)
-        if (refused[i] == 0 || refused[i] == runs)
-            return 1; /* both outcomes must occur */
+    runs[part]++;
+    refused[part] += !parts[part]();
     return 0;
+}
+
+int outcomes_met(void)
+{
+    int met = 1;
+    for (size_t i = 0; i < N_PARTS; i++) {
+        printf("%llu of %llu refused%s", refused[i], runs[i], i + 1 < N_PARTS ? ", " : "\n");
+        met &= refused[i] > 0 && refused[i] < runs[i];
+    }
+    return met;
 }

@@ -1,9 +1,9 @@
-/* Fuzz target of the numbers' text: random bits and random short decimals must read back, with no
- * digit too many, from buffers of exactly the promised size; rows and lines must be the same
- * however their room grows. Usage: fuzz_numbers [seconds]. */
+/* Fuzz target of the numbers' text: any bits and short decimals must read back, with no digit too
+ * many, from buffers of exactly the promised size; rows and lines must be the same however their
+ * room grows. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/files/_numbers.c"
-#include "random.h"
+#include "input.h"
 
 #include <math.h>
 
@@ -118,110 +118,114 @@ static void give_room(struct output *out, size_t needed)
     out->capacity = capacity;
 }
 
-int main(int argc, char **argv)
+static unsigned long long runs, fast, slow, refused, failed, grown;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    time_t stop = time(NULL) + (time_t)(argc > 1 ? atof(argv[1]) : 10);
-    unsigned long long runs = 0, fast = 0, slow = 0, refused = 0, failed = 0, grown = 0;
     struct libc libc = {0, 0};
+    read_choices_from(data, size);
     fill_tables();
-    while (runs % 1024 || time(NULL) < stop) {
-        size_t n_rows = below(6), n_entries = below(20);
-        double *values = room(n_entries, sizeof *values);
-        int32_t *indices = room(n_entries, sizeof *indices);
-        int64_t *starts = room(n_rows + 1, sizeof *starts), *ends = room(n_rows, sizeof *ends);
-        for (size_t i = 0; i < n_entries; i++) {
-            values[i] = random_number();
-            indices[i] = (int32_t)((int64_t)next_random() >> (32 + below(32)));
-            unsigned long long before = libc.calls;
-            check_number(values[i], &libc);
-            slow += libc.calls > before;
-            fast += libc.calls == before && values[i] != floor(values[i]); /* by the powers */
-        }
-        int64_t start = below(50) ? 0 : (int64_t)next_random();
-        for (size_t i = 0; i <= n_rows; i++) {
-            starts[i] = below(40) ? start : (int64_t)next_random() >> below(64);
-            start += (int64_t)below(5);
-        }
+    size_t n_rows = below(6), n_entries = below(20);
+    double *values = room(n_entries, sizeof *values);
+    int32_t *indices = room(n_entries, sizeof *indices);
+    int64_t *starts = room(n_rows + 1, sizeof *starts), *ends = room(n_rows, sizeof *ends);
+    for (size_t i = 0; i < n_entries; i++) {
+        values[i] = random_number();
+        indices[i] = (int32_t)((int64_t)next_random() >> (32 + below(32)));
+        unsigned long long before = libc.calls;
+        check_number(values[i], &libc);
+        slow += libc.calls > before;
+        fast += libc.calls == before && values[i] != floor(values[i]); /* by the powers */
+    }
+    int64_t start = below(50) ? 0 : (int64_t)next_random();
+    for (size_t i = 0; i <= n_rows; i++) {
+        starts[i] = below(40) ? start : (int64_t)next_random() >> below(64);
+        start += (int64_t)below(5);
+    }
 
-        unsigned long long calls = libc.calls;
-        libc.fails = below(10) == 0;
-        struct output out = {room(0, 1), 0, 0, 0, 0};
-        enum status status;
-        while ((status = format_rows(starts, n_rows, indices, values, n_entries, ends, &out,
-                                     libc_number, &libc)) == FULL) {
-            give_room(&out, ENTRY_ROOM);
-            grown++;
-        }
-        require(out.used <= out.capacity, "rows keep their room", 0);
-        require((status == OUT_OF_MEMORY) == (libc.fails && libc.calls > calls),
-                "rows tell when memory ran out", 0);
-        if (status == DONE) {
-            char number[NUMBER_ROOM], *at = out.text;
-            for (size_t row = 0; row < n_rows; row++) {
-                require(starts[row] <= starts[row + 1] && starts[row + 1] <= (int64_t)n_entries,
-                        "rows that do not fit are refused", 0);
-                for (int64_t i = starts[row]; i < starts[row + 1]; i++) {
-                    char index[32];
-                    int length = snprintf(index, sizeof index, "%s%d:", i > starts[row] ? " " : "",
-                                          (int)indices[i]);
-                    require(memcmp(at, index, (size_t)length) == 0, "an index is written", 0);
-                    at += length;
-                    char *end = write_number(number, values[i], libc_number, &libc);
-                    size_t size = (size_t)(end - number);
-                    if (memcmp(end - 2, ".0", 2) == 0)
-                        size -= 2;
-                    require(memcmp(at, number, size) == 0, "a value is written", values[i]);
-                    at += size;
-                }
-                require(at == out.text + ends[row], "a row ends where it says", 0);
-            }
-            require(at == out.text + out.used, "rows are written whole", 0);
-        }
-        refused += status == MISFIT;
-        failed += status == OUT_OF_MEMORY;
-        free(out.text);
-
-        size_t n_columns = 1 + below(5), n_lines = n_entries / n_columns;
-        int64_t *labels = below(2) ? room(n_lines, sizeof *labels) : NULL;
-        for (size_t i = 0; labels && i < n_lines; i++)
-            labels[i] = (int64_t)(next_random() & ~UINT64_C(0) << below(64)) >> below(64);
-        calls = libc.calls;
-        out = (struct output){room(0, 1), 0, 0, 0, 0};
-        while ((status = format_lines(labels, values, n_lines, n_columns, '\t', &out, libc_number,
-                                      &libc)) == FULL) {
-            give_room(&out, FIELD_ROOM);
-            grown++;
-        }
-        require(out.used <= out.capacity, "lines keep their room", 0);
-        require((status == OUT_OF_MEMORY) == (libc.fails && libc.calls > calls),
-                "lines tell when memory ran out", 0);
-        if (status == DONE) {
-            char number[NUMBER_ROOM], *at = out.text;
-            for (size_t i = 0; i < n_lines * n_columns; i++) {
-                char label[32];
-                int length = 0;
-                if (i % n_columns)
-                    length = snprintf(label, sizeof label, "\t");
-                else if (labels)
-                    length = snprintf(label, sizeof label, "%lld\t",
-                                      (long long)labels[i / n_columns]);
-                require(memcmp(at, label, (size_t)length) == 0, "a label is written", values[i]);
+    unsigned long long calls = libc.calls;
+    libc.fails = below(10) == 0;
+    struct output out = {room(0, 1), 0, 0, 0, 0};
+    enum status status;
+    while ((status = format_rows(starts, n_rows, indices, values, n_entries, ends, &out,
+                                 libc_number, &libc)) == FULL) {
+        give_room(&out, ENTRY_ROOM);
+        grown++;
+    }
+    require(out.used <= out.capacity, "rows keep their room", 0);
+    require((status == OUT_OF_MEMORY) == (libc.fails && libc.calls > calls),
+            "rows tell when memory ran out", 0);
+    if (status == DONE) {
+        char number[NUMBER_ROOM], *at = out.text;
+        for (size_t row = 0; row < n_rows; row++) {
+            require(starts[row] <= starts[row + 1] && starts[row + 1] <= (int64_t)n_entries,
+                    "rows that do not fit are refused", 0);
+            for (int64_t i = starts[row]; i < starts[row + 1]; i++) {
+                char index[32];
+                int length = snprintf(index, sizeof index, "%s%d:", i > starts[row] ? " " : "",
+                                      (int)indices[i]);
+                require(memcmp(at, index, (size_t)length) == 0, "an index is written", 0);
                 at += length;
                 char *end = write_number(number, values[i], libc_number, &libc);
-                require(memcmp(at, number, (size_t)(end - number)) == 0, "a field is written",
-                        values[i]);
-                at += end - number;
-                if ((i + 1) % n_columns == 0)
-                    require(*at++ == '\n', "a line is closed", values[i]);
+                size_t size = (size_t)(end - number);
+                if (memcmp(end - 2, ".0", 2) == 0)
+                    size -= 2;
+                require(memcmp(at, number, size) == 0, "a value is written", values[i]);
+                at += size;
             }
-            require(at == out.text + out.used, "lines are written whole", 0);
+            require(at == out.text + ends[row], "a row ends where it says", 0);
         }
-        failed += status == OUT_OF_MEMORY;
-        libc.fails = 0;
-        free(out.text), free(labels), free(values), free(indices), free(starts), free(ends);
-        runs++;
+        require(at == out.text + out.used, "rows are written whole", 0);
     }
-    printf("%llu runs, %llu refused, %llu out of memory; %llu numbers by powers, %llu slowly\n",
-           runs, refused, failed, fast, slow);
-    return !fast || !slow || !refused || refused == runs || !failed || !grown; /* all were met */
+    refused += status == MISFIT;
+    failed += status == OUT_OF_MEMORY;
+    free(out.text);
+
+    size_t n_columns = 1 + below(5), n_lines = n_entries / n_columns;
+    int64_t *labels = below(2) ? room(n_lines, sizeof *labels) : NULL;
+    for (size_t i = 0; labels && i < n_lines; i++)
+        labels[i] = (int64_t)(next_random() & ~UINT64_C(0) << below(64)) >> below(64);
+    calls = libc.calls;
+    out = (struct output){room(0, 1), 0, 0, 0, 0};
+    while ((status = format_lines(labels, values, n_lines, n_columns, '\t', &out, libc_number,
+                                  &libc)) == FULL) {
+        give_room(&out, FIELD_ROOM);
+        grown++;
+    }
+    require(out.used <= out.capacity, "lines keep their room", 0);
+    require((status == OUT_OF_MEMORY) == (libc.fails && libc.calls > calls),
+            "lines tell when memory ran out", 0);
+    if (status == DONE) {
+        char number[NUMBER_ROOM], *at = out.text;
+        for (size_t i = 0; i < n_lines * n_columns; i++) {
+            char label[32];
+            int length = 0;
+            if (i % n_columns)
+                length = snprintf(label, sizeof label, "\t");
+            else if (labels)
+                length = snprintf(label, sizeof label, "%lld\t",
+                                  (long long)labels[i / n_columns]);
+            require(memcmp(at, label, (size_t)length) == 0, "a label is written", values[i]);
+            at += length;
+            char *end = write_number(number, values[i], libc_number, &libc);
+            require(memcmp(at, number, (size_t)(end - number)) == 0, "a field is written",
+                    values[i]);
+            at += end - number;
+            if ((i + 1) % n_columns == 0)
+                require(*at++ == '\n', "a line is closed", values[i]);
+        }
+        require(at == out.text + out.used, "lines are written whole", 0);
+    }
+    failed += status == OUT_OF_MEMORY;
+    libc.fails = 0;
+    free(out.text), free(labels), free(values), free(indices), free(starts), free(ends);
+    runs++;
+    return 0;
+}
+
+int outcomes_met(void)
+{
+    printf("%llu refused, %llu out of memory; %llu numbers by powers, %llu slowly\n", refused,
+           failed, fast, slow);
+    return fast && slow && refused && refused < runs && failed && grown;
 }

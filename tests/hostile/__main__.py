@@ -1,7 +1,7 @@
-"""``make hostile BUDGET=seconds``: mutated files in process and through the program, and faults.
+"""``make hostile BUDGET=seconds``: mutated files, faults, and files that do not belong together.
 
 Prints what was tried, how often, and what did harm; files that did are kept in tests/hostile/cases.
-A third argument names the one attack to make: files, program or faults.
+A third argument names the one attack to make: program, relations, faults or files.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from tests.hostile import attacks, faults, forked, readers, seeds
+from tests.hostile import attacks, faults, forked, readers, relations, seeds
 from tests.hostile.harm import harms
 
 # every output is synced: a disk would spend the time on that
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 MOST_SHOWN = 20
 SHIM = "RESVM_FAULTS"  # set once the shim is loaded
-SHARES = {"program": 0.3, "faults": 0.4, "files": 0.3}  # of the budget
+SHARES = {"program": 0.25, "relations": 0.15, "faults": 0.35, "files": 0.25}  # of the budget
 
 
 def main() -> int:
@@ -64,6 +64,11 @@ def main() -> int:
 def _attack(name: str, problem: Path, folder: Path, seed: int, end: float) -> Iterator[str]:
     if name == "program":
         return attacks.through_the_program(problem, folder, seed)
+    if name == "relations":
+        relations.make_more_files(problem)
+        cases = relations.all_cases(problem)
+        Random(seed).shuffle(cases)
+        return relations.strikes(problem, folder / "related", cases)
     if name == "faults":
         return fault_by_fault(problem, folder, seed, end)
     readers.without_threads()

@@ -102,14 +102,15 @@ for arguments in json.loads(sys.stdin.read()):
 )
 def test_a_strange_value_of_an_option_is_refused_or_used(values, problem, model, tmp_path_factory):
     place = tmp_path_factory.mktemp("options")
-    pred = place / "pred"
+    pred, labels = place / "pred", place / "labels"
     pred.write_text("1 0.9\n-1 0.1\n")
+    labels.write_text("1\n-1\n")
     data = ["-P", str(problem / "pos.svm"), "-U", str(problem / "unl.svm"), "-q"]
     rest = {
         "train": [*data, "--n-models", "2", "-o"],
         "rank": [*data, "--audit"],
         "tune": [*data, "--oob", "--trials", "2", "-o"],
-        "score": [str(pred), "--labels", str(pred), "--bootstrap", "0", "--pu"],
+        "score": [str(pred), "--labels", str(labels), "--bootstrap", "0", "--pu"],
         "simulate": ["--synthetic", "-q", "-o"],
         "predict": [str(model), str(problem / "test.svm")],
         "check": [str(pred)],

@@ -210,6 +210,11 @@ def test_without_replicates_there_are_no_bounds():
     share = mixture.contamination_unl
     assert share.low == share.value == share.high
     assert np.isnan(mixture.precision(5).low).all()
+    false = mixture.expected_false(5)
+    assert np.isnan(false.low).all()
+    assert np.isnan(false.high).all()
+    bounded = Drawn(0.1, 0.2).fitted(n_replicates=20).expected_false(5)
+    assert false.value == pytest.approx(bounded.value)
 
 
 @settings(max_examples=30, deadline=None)

@@ -39,6 +39,11 @@ def test_counts_are_drawn_with_the_right_mean_and_variance(repeat):
     assert drawn.var(axis=0) == pytest.approx(counts.sum() * share * (1 - share), rel=0.1)
 
 
+def test_cells_without_rows_draw_nothing():
+    drawn = intervals.draw_counts([0, 0, 0], 4, np.random.default_rng(0))
+    assert drawn.tolist() == np.zeros((4, 3)).tolist()
+
+
 def test_the_spread_is_that_of_resampling_rows_one_by_one():
     rng = np.random.default_rng(3)
     positive, scores = cloud(rng, 40, 160, decimals=1)
@@ -119,6 +124,7 @@ def test_intervals_of_a_threshold_are_those_of_two_binomials():
 @pytest.mark.parametrize("limit", [10**6, 10])  # every row its own cell, and merged blocks
 def test_paired_differences_are_narrower_than_unpaired_ones(limit, monkeypatch):
     monkeypatch.setattr(intervals, "MAX_PAIRED_ROWS", limit)
+    monkeypatch.setattr(intervals, "PAIRED_BLOCKS", 50)
     rng = np.random.default_rng(7)
     positive, first = cloud(rng, 200, 600, decimals=9)
     second = first + 0.1 * rng.standard_normal(800)
@@ -143,6 +149,22 @@ def test_paired_spread_is_that_of_resampling_rows_one_by_one():
     one = found["average_precision"]
     assert one.low == pytest.approx(low, abs=0.1 * (high - low))
     assert one.high == pytest.approx(high, abs=0.1 * (high - low))
+
+
+def test_merged_blocks_do_not_move_a_paired_interval(monkeypatch):
+    rng = np.random.default_rng(7)
+    positive, first = cloud(rng, 100, 300, decimals=9)
+    second = first + 0.6 * positive + 0.1 * rng.standard_normal(400)
+    exact = intervals.paired_differences(positive, first, second, AREAS, 400, 0)
+    monkeypatch.setattr(intervals, "MAX_PAIRED_ROWS", 10)
+    monkeypatch.setattr(intervals, "PAIRED_BLOCKS", 12)
+    merged = intervals.paired_differences(positive, first, second, AREAS, 400, 0)
+    assert merged != exact
+    for name, one in exact.items():
+        assert merged[name].value == one.value
+        width = one.high - one.low
+        assert merged[name].low == pytest.approx(one.low, abs=0.15 * width)
+        assert merged[name].high == pytest.approx(one.high, abs=0.15 * width)
 
 
 def test_a_file_does_not_differ_from_itself():

@@ -16,6 +16,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
+from resvm_cli.svm import products
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 
@@ -229,6 +230,33 @@ def test_linear_members_are_ordinary_weight_vectors_of_weighted_rows():
         assert member.weights is None
         assert vectors[number] == pytest.approx(expected, rel=1e-9, abs=1e-12)
         assert member.rho == pytest.approx(plain.ensemble.members[number].rho, rel=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_bag_too_large_for_its_kernel_values_has_the_same_member(kernel, monkeypatch):
+    params = replace(WEIGHTED, kernel=kernel, tolerance=1e-9)
+    _, expected = trained(data(), params)
+    monkeypatch.setattr(products, "MAX_ROWS", 10)  # LIBSVM then works on the rows themselves
+    _, found = trained(data(), params)
+    for own, other in zip(found.ensemble.members, expected.ensemble.members, strict=True):
+        assert (own.weights is None) == (kernel == "linear")
+        if own.weights is not None:
+            assert own.weights.values.tobytes() == other.weights.values.tobytes()
+    rows = Rows.from_dense(X)
+    values = Predictor(expected.ensemble).member_values(rows)
+    assert Predictor(found.ensemble).member_values(rows) == pytest.approx(values, abs=1e-6)
+
+
+def test_liblinear_trains_on_weighted_rows_too():
+    settings = {"kernel": "linear", "solver": "liblinear", "tolerance": 1e-6, "bias": 1.0}
+    linear = replace(WEIGHTED, **settings)
+    part, model = trained(data(), linear)
+    vectors = spread(model.ensemble.pool, 7)
+    problem = part.problems[0]
+    factors = weights(problem.positive, N_POS + problem.unlabeled, 2.0)
+    _, plain = trained(data(features=X * factors), replace(linear, feature_weights="none"))
+    expected = spread(plain.ensemble.pool, 7)[0] * factors
+    assert vectors[0] == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_bins_come_from_a_sample_of_large_sets(monkeypatch):

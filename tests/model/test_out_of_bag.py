@@ -9,11 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resvm_cli.model import members, out_of_bag
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model.out_of_bag import EqualRows, TrainingRows, UnseenMask, decide_out_of_bag
-from resvm_cli.model.plan import problems, resolve_defaults
+from resvm_cli.model.out_of_bag import (
+    EqualRows,
+    TrainingRows,
+    UnseenMask,
+    decide_out_of_bag,
+    stored_values,
+)
+from resvm_cli.model.plan import ModelPlan, problems, resolve_defaults
+from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
+from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.train import train_on
 
 N_POS, N_UNL = 7, 23
 
@@ -206,3 +217,42 @@ def test_rows_without_features_are_judged_by_members_that_saw_others_of_them():
     for member, task in enumerate(tasks):
         bag = np.concatenate([task.positive, task.unlabeled + N_POS])
         assert np.flatnonzero(~found[:, member]).tolist() == np.unique(bag).tolist()
+
+
+def test_members_are_scored_in_as_many_batches_as_memory_needs(monkeypatch):
+    rng = np.random.default_rng(4)
+    params = MethodParameters(n_models=5, n_pos=8, n_unl=10)
+    data = MemoryData.from_matrix(rng.standard_normal((40, 3)), np.arange(40) < 15)
+    _, model = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
+    rows, unseen = Rows.from_dense(rng.standard_normal((30, 3))), rng.random((30, 5)) < 0.6
+    together = stored_values(model.ensemble, rows, unseen, 4)
+    assert np.array_equal(np.isnan(together), ~unseen.T)
+    sizes = [len(member.support) for member in model.ensemble.members]
+    cells = 4 * (sizes[0] + sizes[1])
+    for room, batches in (
+        (cells, [(0, 2)]),
+        (cells - 1, [(0, 1)]),
+        (1, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]),
+    ):
+        monkeypatch.setattr(out_of_bag, "POOL_CELLS_AT_ONCE", room)
+        assert list(out_of_bag._batches(model.ensemble, 4))[: len(batches)] == batches
+        assert stored_values(model.ensemble, rows, unseen, 4).tobytes() == together.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes", "n_models", "expected"),
+    [
+        ((500, 1000), (10, 20), 50, 3 * 1500),  # small sets: all rows
+        ((501, 1000), (10, 20), 50, 600),  # the least
+        ((2000, 3000), (200, 300), 100, 1000),  # 0.2 * 100 * 500^2 / 5,000
+        ((10_000, 90_000), (1000, 3000), 10, 800),  # 0.2 * 10 * 4,000^2 / 40,000, all rows of bags
+        ((2000, 3000), (1000, 1500), 100, 2000),  # the most
+    ],
+)
+def test_a_sample_takes_a_fifth_of_the_time_of_training(rows, sizes, n_models, expected):
+    params = MethodParameters(n_models=n_models, n_pos=sizes[0], n_unl=sizes[1])
+    chosen = ModelPlan.from_plan(resolve_defaults(params, *rows, 5, lambda: 1.0))
+    assert members._sample_size(chosen) == expected
+    sample = members.OutOfBagSample.from_plan(chosen)
+    assert len(sample.positive) == min(rows[0], round(expected / 3))
+    assert len(np.unique(sample.unlabeled)) == len(sample.unlabeled)

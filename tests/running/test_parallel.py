@@ -402,7 +402,8 @@ def test_a_thread_that_died_is_not_waited_for(feeder):
 
 
 def test_too_little_address_space_is_no_bug(tmp_path):
-    # with still less, OpenBLAS ends the program itself
+    # Every thread that allocates reserves 64 MB, so what is left for OpenBLAS depends on timing: it
+    # may be the one that finds nothing, and then it ends the program itself.
     sets = f"-P {SAMPLE}/digits/pos.svm -U {SAMPLE}/digits/unl.svm"
     for kilobytes in (400_000, 500_000):
         line = (
@@ -410,5 +411,7 @@ def test_too_little_address_space_is_no_bug(tmp_path):
             f" -o {tmp_path}/m --force -q -j 2"
         )
         ran = run(["bash", "-c", line])
-        assert ran.code in (0, 5), (kilobytes, ran.code, ran.err)
+        ended_by_openblas = ran.code == 1 and ran.err.startswith("OpenBLAS error: ")
+        assert ran.code in (0, 5) or ended_by_openblas, (kilobytes, ran.code, ran.err)
         assert "Traceback" not in ran.err, (kilobytes, ran.err)
+        assert "bug" not in ran.err, (kilobytes, ran.err)

@@ -336,3 +336,9 @@ def test_labels_that_contradict_the_files_are_noticed(files, pos, unl, noticed):
     write_svm(files / "unl.svm", FEATURES, np.full(400, unl))
     with opened(files, "unl.svm") as data:
         assert ("swapped?" in told(data)) == noticed
+
+
+def test_a_u_without_a_single_value_is_noted(files):
+    (files / "weights").write_text("0.5\n0.25\n" * 10)  # read as labels of rows without features
+    with opened(files, "weights") as data:
+        assert "no row of U has a feature" in told(data)

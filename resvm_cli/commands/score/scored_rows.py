@@ -11,7 +11,7 @@ from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.files.atomic import read_consistently
 from resvm_cli.files.predictions import Predictions, Provenance, read_predictions
 from resvm_cli.files.row_lists import read_known_ids, read_labels
-from resvm_cli.files.streams import STDIN, as_unicode, name_of
+from resvm_cli.files.streams import STDIN, as_unicode, name_of, same_source
 from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.model_files.directory import read_manifest
@@ -67,6 +67,12 @@ class ScoreRequest:
         sources = [*self.files, self.labels or self.positive_ids]
         if sources.count(STDIN) > 1:
             raise ParameterError("only one input can be stdin")
+        if self.labels and any(same_source(self.labels, file) for file in self.files):
+            raise ParameterError(
+                "{labels} is one of the predictions: {name}",
+                "true labels are in the file that was predicted, such as {labels:test.svm}",
+                name=name_of(self.labels),
+            )
         if self.positive_label is not None and self.positive_ids is not None:
             raise ParameterError("{positive_label} requires {labels}")
         if self.known is not None and not self.pu:

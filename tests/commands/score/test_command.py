@@ -421,6 +421,7 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
         (["a.pred"], "give either --labels or --positive-ids"),
         (["a.pred", "--labels", "zeros", "--positive-ids", "ids"], "give either"),
         (["-", "--labels", "-"], "only one input can be stdin"),
+        (["b.pred", "a.pred", "--labels", "./a.pred"], "--labels is one of the predictions: ./a"),
         (["a.pred", "--labels", "zeros", "--contamination-unl", "0.1"], "require --pu"),
         (["a.pred", "--labels", "zeros", "--values", "held-out"], "--values requires --pu"),
         (["a.pred", "--labels", "zeros", "--pu", "--values", "new"], "--values is 'new'"),

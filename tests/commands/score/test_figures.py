@@ -151,6 +151,38 @@ def test_positive_and_unlabeled_rows_are_drawn_as_what_they_are(known, result):
     assert ("average precision" in text) == (known is not None)
 
 
+class Axes:
+    """Remembers what is drawn last."""
+
+    def plot(self, across, up, **style):
+        self.across, self.up, self.marker = across, up, style.get("marker")
+
+    def step(self, *curve, **style):
+        pass
+
+    fill_between = step
+
+
+@pytest.mark.parametrize(("pu", "known"), [(False, None), (True, None), (True, RANGES)])
+def test_the_dot_is_at_the_threshold(pu, known, result):
+    pr, roc = Axes(), Axes()
+    (file,) = result(pu=pu, known=known).files
+    figures._draw_file(pr, roc, file, 0, pu)
+    values = file.figures.values
+    assert pr.marker == roc.marker == "o"
+    assert pr.across == roc.up  # recall
+    if known:
+        expected = [values[f"corrected_{name}"] for name in ("recall", "precision", "fpr")]
+    elif pu:
+        n_known, n_rows = values["n_positives"], values["n_rows"]
+        predicted = values["fraction_positive"] * n_rows
+        of_unlabeled = (predicted - values["recall"] * n_known) / (n_rows - n_known)
+        expected = [values["recall"], values["recall"] * n_known / predicted, of_unlabeled]
+    else:
+        expected = [values["recall"], values["precision"], values["fp"] / values["n_negatives"]]
+    assert [pr.across[0], pr.up[0], roc.across[0]] == pytest.approx(expected)
+
+
 def test_the_same_figure_has_the_same_bytes(result):
     assert figures.plot_curves(result(), "svg") == figures.plot_curves(result(), "svg")
 

@@ -1,0 +1,187 @@
+"""``make coverage``: branch coverage of the package and of its C code.
+
+The tests run in a copy of the tree, so that instrumented extensions never replace the real ones.
+Programs that tests start are measured as well, but for those that a signal kills. C code is
+measured in the tests' own process and in the fuzz targets. Every line is recorded with the tests
+that reach it, which ``tests/mutants.py`` needs; for that this module is also a plugin of pytest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+COPY = ROOT / "build" / "coverage"
+REPORT = ROOT / "build" / "coverage.json"
+TREE = ("resvm_cli", "tests", "docs", "perf", "studies", "sample_data", "packaging", ".github")
+FILES = ("setup.py", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md", "MANIFEST.in")
+FILES += ("Dockerfile", "LICENSE", "CITATION.cff", "CONTRIBUTING.md", ".gitignore")
+TEST = "RESVM_TEST"  # the running test, for the programs that it starts
+SETTINGS = """\
+[run]
+branch = true
+parallel = true
+source = resvm_cli
+patch = fork, _exit
+context = {test}
+data_file = {folder}/.coverage
+disable_warnings = no-data-collected, module-not-measured, couldnt-parse
+[report]
+exclude_also =
+    if TYPE_CHECKING:
+    @overload
+    \\.\\.\\.$
+"""
+
+
+def copy_tree(to: Path) -> None:
+    """The sources and tests, with the extensions as they are built."""
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    ignored = shutil.ignore_patterns("__pycache__", "cases")
+    for name in TREE:
+        shutil.copytree(ROOT / name, to / name, ignore=ignored, symlinks=True)
+    shutil.copytree(ROOT / "tests/hostile/cases", to / "tests/hostile/cases")
+    for name in FILES:
+        shutil.copy2(ROOT / name, to / name)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What makes every Python started there import the copy."""
+    return {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def instrument(folder: Path) -> None:
+    """Build the extensions of a copy so that they count their branches."""
+    include = sysconfig.get_path("include")
+    flags = ["-std=c11", "-O1", "-ffp-contract=off", "-fPIC", "-shared", f"-I{include}"]
+    for built in folder.glob("resvm_cli/*/*.so"):
+        source = f"resvm_cli/{built.parent.name}/{built.name.partition('.')[0]}.c"
+        abi = ["-DPy_LIMITED_API=0x030B0000"] if ".abi3." in built.name else []
+        built.unlink()
+        command = ["gcc", "--coverage", "-fprofile-update=atomic", *flags, *abi]
+        subprocess.run([*command, "-o", built, source], cwd=folder, check=True)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Record what follows under the name of a test, one for all its parameters."""
+    os.environ[TEST] = nodeid.partition("[")[0]
+    follow_test()
+
+
+def follow_test() -> None:
+    """Record what this process does next under the test that the environment names."""
+    from coverage import Coverage
+
+    measuring = Coverage.current()
+    if measuring is not None and TEST in os.environ:
+        measuring.switch_context(os.environ[TEST])
+
+
+def main(arguments: list[str]) -> int:
+    import coverage
+
+    copy_tree(COPY)
+    instrument(COPY)
+    settings = COPY / ".coveragerc"
+    settings.write_text(SETTINGS.format(folder=COPY, test=f"${{{TEST}-}}"))
+    command = [sys.executable, "-m", "pytest", "-p", "tests.coverage", *arguments]
+    variables = {**environment(COPY), "COVERAGE_PROCESS_START": str(settings)}
+    code = subprocess.run(command, cwd=COPY, env=variables).returncode
+    os.chdir(COPY)
+    measured = coverage.Coverage(config_file=str(settings))
+    measured.combine([str(COPY)])
+    measured.save()
+    measured.json_report(outfile=str(REPORT))
+    show("Python", python_branches(REPORT))
+    show("C, tests", c_branches(COPY))
+    run_fuzz_targets(COPY)
+    show("C, tests and fuzz targets", c_branches(COPY))
+    return code
+
+
+def run_fuzz_targets(folder: Path, seconds: int = 5) -> None:
+    """Run each over its corpus and mutations of it, with counters."""
+    for target in sorted(folder.glob("tests/fuzz/fuzz_*.c")):
+        program, corpus = target.with_suffix(""), target.stem.removeprefix("fuzz_")
+        sources = [target.relative_to(folder), "tests/fuzz/driver.c"]
+        flags = ["--coverage", "-std=c11", "-O1", "-ffp-contract=off"]
+        command = ["gcc", *flags, "-o", program, *sources, "-lm"]
+        subprocess.run(command, cwd=folder, check=True)
+        command = [program, str(seconds), f"tests/fuzz/corpus/{corpus}"]
+        subprocess.run(command, cwd=folder, check=True)
+
+
+def python_branches(report: Path) -> dict[str, tuple[int, int, int, int]]:
+    """Statements and those met, branches and those met, of every module."""
+    files = json.loads(report.read_text())["files"]
+    found = {}
+    for name, file in files.items():
+        sums = file["summary"]
+        met = sums["covered_lines"], sums["covered_branches"]
+        found[name] = (sums["num_statements"], met[0], sums["num_branches"], met[1])
+    return found
+
+
+def c_branches(folder: Path) -> dict[str, tuple[int, int, int, int]]:
+    """The same of every C file, from what gcov makes of the counters."""
+    objects = [str(path) for path in folder.rglob("*.gcda")]
+    ran = subprocess.run(
+        ["gcov", "--branch-probabilities", "--json-format", "--stdout", *objects],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    lines: dict[str, dict[int, bool]] = defaultdict(dict)
+    branches: dict[str, dict[tuple[int, int], bool]] = defaultdict(dict)
+    for text in ran.stdout.splitlines():
+        for file in json.loads(text)["files"]:
+            name = os.path.normpath(folder / file["file"]).removeprefix(f"{folder}/")
+            name = name.removeprefix("tests/fuzz/../../")
+            if not name.startswith("resvm_cli"):
+                continue
+            for line in file["lines"]:
+                number, met = line["line_number"], line["count"] > 0
+                lines[name][number] = lines[name].get(number, False) or met
+                for at, branch in enumerate(line["branches"]):
+                    met = branch["count"] > 0
+                    branches[name][number, at] = branches[name].get((number, at), False) or met
+    return {
+        name: (
+            len(lines[name]),
+            sum(lines[name].values()),
+            len(branches[name]),
+            sum(branches[name].values()),
+        )
+        for name in lines
+    }
+
+
+def show(title: str, counts: dict[str, tuple[int, int, int, int]]) -> None:
+    """A table by package and one line for all."""
+    packages: dict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
+    for name, count in counts.items():
+        packages[name if title.startswith("C") else str(Path(name).parent)].append(count)
+    print(f"{title:<28}{'lines':>8}{'met':>8}{'branches':>10}{'met':>8}")  # noqa: T201
+    for package in sorted(packages):
+        print(_line(package, packages[package]))  # noqa: T201
+    print(_line("all", counts.values()))  # noqa: T201
+
+
+def _line(name: str, counts: Iterable[tuple[int, int, int, int]]) -> str:
+    lines, lines_met, branches, met = (sum(column) for column in zip(*counts, strict=True))
+    share, branch_share = lines_met / max(lines, 1), met / max(branches, 1)
+    return f"{name:<28}{lines:>8,}{share:>8.1%}{branches:>10,}{branch_share:>8.1%}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

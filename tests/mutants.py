@@ -1,0 +1,423 @@
+"""``make mutants``: change one line of the package at a time and see whether a test fails.
+
+The mutants are a seeded sample of all that the rules below make; a longer run tries the same ones
+and more. Each is tried in a copy of the tree, on the tests that reach its line, for which
+``make coverage`` must have run. Results are added to build/mutants.tsv, and mutants tried before
+are not tried again. A mutant that no test can kill, because nothing changes by it, is named in
+tests/mutants.txt with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import compileall
+import copy
+import os
+import py_compile
+import resource
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tests.coverage import COPY as MEASURED
+from tests.coverage import ROOT, copy_tree
+
+COPY = ROOT / "build" / "mutants"
+RESULTS = ROOT / "build" / "mutants.tsv"
+EQUIVALENT = ROOT / "tests" / "mutants.txt"
+MAX_TESTS = 60  # functions; those of the mutant's own module come first
+CPU_SECONDS = 90  # of the tests of one mutant: one that never ends
+MAX_MEMORY = 8 << 30  # a mutant may ask for any amount
+WALL_SECONDS = 900.0
+PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+KILLED, ENDLESS, SURVIVED, UNREACHED = "killed", "killed (endless)", "survived", "unreached"
+BROKEN = "not tried"  # pytest could not run the tests
+
+COMPARED = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+COMPUTED = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one node: where, and the text before and after, each on one line."""
+
+    path: str
+    line: int
+    rule: str
+    before: str
+    after: str
+    start: int  # offsets in the file
+    end: int
+    end_line: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The same wherever the line moves."""
+        return self.path, self.before, self.after
+
+
+class Mutants(ast.NodeVisitor):
+    """All mutants of one module."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self.path, self.source = path, source
+        lines = source.splitlines(keepends=True)
+        self._starts = [0]
+        for line in lines:
+            self._starts.append(self._starts[-1] + len(line.encode()))
+        self._bytes = source.encode()
+        self.found: list[Mutant] = []
+
+    def _add(self, rule: str, node: ast.expr | ast.stmt, changed: ast.AST | str) -> None:
+        after = changed if isinstance(changed, str) else ast.unparse(changed)
+        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant):
+            after = f"({after})"
+        start = self._starts[node.lineno - 1] + node.col_offset
+        end = self._starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        before = " ".join(self._bytes[start:end].decode().split())
+        end_line = node.end_lineno or node.lineno
+        self.found.append(Mutant(self.path, node.lineno, rule, before, after, start, end, end_line))
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Texts are for people; their nodes have no places before Python 3.12."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_arguments(self, node: ast.arguments) -> None:
+        for default in (*node.defaults, *filter(None, node.kw_defaults)):
+            self.visit(default)
+
+    def _visit_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.visit(node.args)
+        for statement in node.body:
+            self.visit(statement)
+
+    visit_FunctionDef = visit_AsyncFunctionDef = _visit_function
+
+    def visit_If(self, node: ast.If) -> None:
+        if ast.unparse(node.test) != "TYPE_CHECKING":
+            self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        changed = copy.deepcopy(node)
+        changed.ops[0] = COMPARED[type(node.ops[0])]()
+        self._add("comparison", node, changed)
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        texts = (ast.Constant, ast.JoinedStr)
+        is_text = any(
+            isinstance(side, texts) and isinstance(getattr(side, "value", ""), str)
+            for side in (node.left, node.right)
+        )
+        if type(node.op) in COMPUTED and not is_text:
+            changed = copy.deepcopy(node)
+            changed.op = COMPUTED[type(node.op)]()
+            self._add("arithmetic", node, changed)
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        changed = copy.deepcopy(node)
+        changed.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        self._add("boolean", node, changed)
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if isinstance(node.op, ast.Not):
+            self._add("negation", node, node.operand)
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        value = node.value
+        if isinstance(value, bool):
+            self._add("constant", node, repr(not value))
+        elif isinstance(value, int):
+            self._add("constant", node, repr(value + 1))
+        elif isinstance(value, float):
+            self._add("constant", node, repr(value * 2 if value else 1.0))
+
+    def visit_Call(self, node: ast.Call) -> None:
+        plain = len(node.args) > 1 and not any(isinstance(x, ast.Starred) for x in node.args[:2])
+        if plain and ast.dump(node.args[0]) != ast.dump(node.args[1]):
+            changed = copy.deepcopy(node)
+            changed.args[:2] = reversed(changed.args[:2])
+            self._add("arguments", node, changed)
+        self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call):
+            self._add("statement", node, "pass")
+        if not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self._add("statement", node, "pass")
+        self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self._add("statement", node, "pass")  # what is raised is a text for people
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is not None and ast.unparse(node.value) != "None":
+            self._add("return", node, "return None")
+            self.generic_visit(node)
+
+
+def all_mutants(root: Path) -> Iterator[Mutant]:
+    for path in sorted(root.glob("resvm_cli/**/*.py")):
+        module = Mutants(str(path.relative_to(root)), path.read_text())
+        module.visit(ast.parse(module.source))
+        yield from module.found
+
+
+def tests_by_line(path: str) -> dict[int, set[str]]:
+    """The test functions that reach each line of a module."""
+    import coverage
+
+    data = coverage.CoverageData(str(MEASURED / ".coverage"))
+    data.read()
+    found = data.contexts_by_lineno(str(MEASURED / path))
+    return {
+        line: {name.rpartition("|")[2] for name in names} - {""} for line, names in found.items()
+    }
+
+
+def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
+    """Tests that reach the lines of a mutant; for what runs at import, all of its module."""
+    lines = range(mutant.line, mutant.end_line + 1)
+    tests = set().union(*(reached.get(line, set()) for line in lines))
+    if _runs_at_import(mutant):
+        users = _users(mutant)
+        tests = set().union(
+            *(found for line, found in reached.items() if not users or line in users)
+        )
+    module = Path(mutant.path).relative_to("resvm_cli")
+    own = f"tests/{module.parent}/test_{module.stem.lstrip('_')}.py".replace("/./", "/")
+
+    def distance(test: str) -> tuple[bool, bool, bool, str]:
+        file = test.partition("::")[0]
+        same_folder = Path(file).parent == Path(own).parent
+        return file != own, _starts_programs(file), not same_folder, test
+
+    return sorted(tests, key=distance)[:MAX_TESTS]
+
+
+def _runs_at_import(mutant: Mutant) -> bool:
+    tree = ast.parse((ROOT / mutant.path).read_text())
+    inside = (
+        node.body[0].lineno <= mutant.line <= (node.end_lineno or 0)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return not any(inside)
+
+
+def _users(mutant: Mutant) -> set[int]:
+    """The lines of functions that use the name to which a mutant is assigned; empty without one."""
+    tree = ast.parse((ROOT / mutant.path).read_text())
+    names = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.lineno <= mutant.line <= (node.end_lineno or 0)
+        for target in ast.walk(ast.Tuple(node.targets, ast.Store()))
+        if isinstance(target, ast.Name)
+    }
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {
+        name.lineno
+        for function in ast.walk(tree)
+        if isinstance(function, functions)
+        for name in ast.walk(function)
+        if isinstance(name, ast.Name) and name.id in names
+    }
+
+
+def _starts_programs(file: str) -> bool:
+    path = ROOT / file
+    return not path.exists() or "tests.programs import" in path.read_text()
+
+
+def outcome(mutant: Mutant, tests: list[str]) -> str:
+    """Run the tests on the copy with the mutant in it."""
+    if not tests:
+        return UNREACHED
+    path = COPY / mutant.path
+    source = path.read_bytes()
+    changed = source[: mutant.start] + mutant.after.encode() + source[mutant.end :]
+    ast.parse(changed)  # a mutant is a program
+    path.write_bytes(changed)
+    first = tests[0].partition("::")[0]
+    stages = [
+        [test for test in tests if test.startswith(f"{first}::")],
+        [test for test in tests if not test.startswith(f"{first}::")],
+    ]
+    try:
+        found = SURVIVED
+        for stage in filter(None, stages):  # to import all tests takes longer than to run one
+            if found == SURVIVED:
+                found = _run(stage)
+        return found
+    finally:
+        path.write_bytes(source)
+
+
+def _run(tests: list[str]) -> str:
+    pid = os.fork()
+    if pid == 0:
+        code = 3
+        try:
+            os.setpgid(0, 0)
+            resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+            log = os.open(COPY / "last.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            import pytest
+
+            code = int(pytest.main([*PYTEST, *tests]))
+            sys.stdout.flush()
+        finally:
+            os._exit(code)
+    end = time.monotonic() + WALL_SECONDS
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            break
+        if time.monotonic() > end:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return ENDLESS
+        time.sleep(0.02)
+    code = os.waitstatus_to_exitcode(status)
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return ENDLESS
+    # 2: a module of the tests cannot be imported; negative: the process was ended by a signal
+    return SURVIVED if code == 0 else KILLED if code in (1, 2) or code < 0 else BROKEN
+
+
+def equivalent() -> dict[tuple[str, str, str], str]:
+    """Reasons by mutant: lines of path, before, after and reason, with tabs between."""
+    found = {}
+    for line in EQUIVALENT.read_text().splitlines():
+        if line and not line.startswith("#"):
+            path, before, after, reason = line.split("\t")
+            found[path, before, after] = reason
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants")
+    parser.add_argument("count", type=int, nargs="?", default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument("--only", default="", help="start of the paths of mutants to try")
+    options = parser.parse_args()
+    known = _known()
+    if options.again:
+        known = {key: row for key, row in known.items() if row[0] in (KILLED, ENDLESS)}
+    copy_tree(COPY)
+    checked = py_compile.PycInvalidationMode.CHECKED_HASH  # a mutant is never missed
+    compileall.compile_dir(COPY, quiet=1, invalidation_mode=checked)
+    os.chdir(COPY)
+    sys.path[0] = str(COPY)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        if name != __name__ and name != "tests.coverage":
+            del sys.modules[name]
+    os.environ |= {"PYTHONPATH": str(COPY), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    _warm_up()
+    reached: dict[str, dict[int, set[str]]] = {}
+    mutants = [one for one in all_mutants(ROOT) if one.path.startswith(options.only)]
+    Random(options.seed).shuffle(mutants)
+    end = time.monotonic() + options.seconds
+    sample = mutants[: options.count]
+    print(f"{len(mutants):,} mutants, a sample of {len(sample):,}")  # noqa: T201
+    tried = []
+    for mutant in sample:
+        if mutant.key not in known:
+            if time.monotonic() > end:
+                continue
+            if mutant.path not in reached:
+                reached[mutant.path] = tests_by_line(mutant.path)
+            began = time.monotonic()
+            tests = chosen_tests(mutant, reached[mutant.path])
+            known[mutant.key] = (outcome(mutant, tests), str(mutant.line), mutant.rule)
+            seconds = f"{time.monotonic() - began:.1f}"
+            row = [*mutant.key, *known[mutant.key], str(len(tests)), seconds]
+            with RESULTS.open("a") as results:
+                results.write("\t".join(row) + "\n")
+        tried.append(mutant)
+    _show(tried, known)
+    return 0
+
+
+def _known() -> dict[tuple[str, str, str], tuple[str, str, str]]:
+    found = {}
+    for line in RESULTS.read_text().splitlines() if RESULTS.exists() else []:
+        path, before, after, result, number, rule, *_ = line.split("\t")
+        found[path, before, after] = (result, number, rule)
+    return found
+
+
+def _warm_up() -> None:
+    """Import what every mutant's tests import, but nothing of the package."""
+    for name in ("pytest", "hypothesis", "numpy", "scipy.sparse", "scipy.stats", "threadpoolctl"):
+        __import__(name)
+    for name in ("sklearn.svm", "sklearn.metrics", "rich.table", "typer.main"):
+        __import__(name)
+    assert not any(name.startswith("resvm_cli") for name in sys.modules)
+
+
+def _show(tried: list[Mutant], known: dict[tuple[str, str, str], tuple[str, str, str]]) -> None:
+    reasons = equivalent()
+    by_package: dict[str, Counter[str]] = defaultdict(Counter)
+    left = []
+    for mutant in tried:
+        result = "equivalent" if mutant.key in reasons else known[mutant.key][0]
+        result = KILLED if result == ENDLESS else result
+        for package in (str(Path(mutant.path).parent), "all"):
+            by_package[package][result] += 1
+        if result in (SURVIVED, UNREACHED):
+            left.append((mutant, result))
+    columns = (KILLED, SURVIVED, UNREACHED, "equivalent", BROKEN)
+    print("\t".join(["package", "tried", *columns]))  # noqa: T201
+    for package in sorted(by_package, key=lambda name: (name == "all", name)):
+        counts = by_package[package]
+        row = [package, sum(counts.values()), *(counts[column] for column in columns)]
+        print("\t".join(map(str, row)))  # noqa: T201
+    for mutant, result in left:
+        print(f"{result}: {mutant.path}:{mutant.line}: {mutant.before} -> {mutant.after}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main())
