@@ -374,8 +374,9 @@ def main() -> int:
             known[mutant.key] = (outcome(mutant, tests), str(mutant.line), mutant.rule)
             seconds = f"{time.monotonic() - began:.1f}"
             row = [*mutant.key, *known[mutant.key], str(len(tests)), seconds]
-            with RESULTS.open("a") as results:
-                results.write("\t".join(row) + "\n")
+            if known[mutant.key][0] != BROKEN:
+                with RESULTS.open("a") as results:
+                    results.write("\t".join(row) + "\n")
         tried.append(mutant)
     _show(tried, known)
     return 0

@@ -65,7 +65,7 @@ def writings(problem: Path) -> list[Writing]:
     outputs = in_place("predict", model, problem / "test.svm", problem / "pos.svm", "-q",
                        "--out-dir", name="out")  # fmt: skip
     converted = in_place(*table, "-o", name="out")
-    scored = ["score", problem / "pred", "--labels", problem / "pred", "--bootstrap", 0]
+    scored = ["score", problem / "pred.tsv", "--labels", problem / "labels", "--bootstrap", 0]
 
     def rank(place: Path) -> list[object]:
         return ["rank", *data, *few, "-o", place / "m", "--force", "--html", place / "page"]

@@ -91,3 +91,13 @@ def test_a_histogram_of_equal_scores_has_a_width(scores):
     found = Histogram.from_scores(np.array([True, False, False, False]), scores)
     assert found.edges[-1] > found.edges[0]
     assert (found.positive.sum(), found.other.sum()) == (1, 3)
+
+
+def test_values_beyond_a_histogram_count_in_its_outermost_bins():
+    scores = np.concatenate([np.linspace(5, 6, 1000), [-100.0, 100.0]])
+    found = Histogram.from_scores(np.arange(1002) < 500, scores)
+    inside = np.histogram(scores, found.edges)[0]
+    beyond = (found.positive + found.other) - inside
+    assert beyond[0] == (scores < found.edges[0]).sum() > 0
+    assert beyond[-1] == (scores > found.edges[-1]).sum() > 0
+    assert not beyond[1:-1].any()

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from resvm_cli.errors import ModelError
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model_files import directory
@@ -45,6 +46,17 @@ def test_format_2_has_groups_and_thresholds_of_their_own():
     assert [group.weight for group in stored.ensemble.groups] == [0.6, 0.4]
     assert stored.decision.rule == "mean"
     assert stored.decision.threshold.chosen
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"groups": {}}, {"decision": []}, {"decision": {"rule": 1, "thresholds": {}}}],
+)
+def test_a_format_2_manifest_of_another_shape_is_refused(changes, tmp_path):
+    shutil.copytree(GOLDEN / "format-2", tmp_path / "m")
+    rewrite(tmp_path / "m", **changes)
+    with pytest.raises(ModelError, match=r"manifest\.json"):
+        directory.read_manifest(str(tmp_path / "m"))
 
 
 @pytest.mark.parametrize("number", [1, 2])
