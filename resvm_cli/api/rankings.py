@@ -23,7 +23,7 @@ HTML_COLUMNS = ("rank", "id", "known", "decision_value", "probability", "precisi
 ID_WIDTH = 40  # of an id in a repr
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Ranking:
     """The result of ``rank``: rows in order; values are nan if every member has seen the row.
 

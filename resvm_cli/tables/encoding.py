@@ -20,7 +20,7 @@ MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
 
 
-@dataclass(frozen=True, repr=False)  # generating methods slows down every start of the program
+@dataclass(frozen=True)
 class ColumnRoles:
     """The roles of columns, given by name, or by number if no column has that name."""
 
@@ -50,7 +50,7 @@ class ColumnRoles:
         return [parameter for parameter, value in named.items() if value]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class TableReading:
     """How to read a table: the roles of its columns, and how its file is written."""
 
@@ -96,7 +96,7 @@ KIND_FIELDS = {
 MIN_BITS, MAX_BITS, MAX_RADIUS = 16, 1 << 24, 20
 
 
-@dataclass(eq=False, repr=False)
+@dataclass
 class MappedColumn:
     """How one column is encoded as features."""
 
@@ -114,7 +114,7 @@ class MappedColumn:
         return {name: getattr(self, name) for name in ("name", "kind", *KIND_FIELDS[self.kind])}
 
 
-@dataclass(eq=False, repr=False)
+@dataclass
 class FeatureMap:
     """The encoded columns, and the names of their features, which are numbered from 1."""
 
