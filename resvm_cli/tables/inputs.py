@@ -29,6 +29,7 @@ from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 if TYPE_CHECKING:
     from resvm_cli.files.array_files import SparseFile
     from resvm_cli.files.delimited import Table
+    from resvm_cli.files.file_kinds import Kind
     from resvm_cli.tables.encoding import FeatureMap, TableReading
     from resvm_cli.tables.features import TableFeatures
 
@@ -75,8 +76,11 @@ class RowInput:
         if kind == "svmlight" and (not is_table or has_pairs(first_line(head))):
             self._refuse_roles()
             return
+        self._open_table(kind, text)
+
+    def _open_table(self, kind: Kind, text: Iterator[bytes]) -> None:
         reading = self.reading
-        if zero_based:
+        if self._zero_based:
             raise ParameterError(
                 "{file}: features are counted from 1, except in svmlight text",
                 "omit {zero_based}; rows of a precomputed kernel must be svmlight text",
@@ -95,7 +99,7 @@ class RowInput:
             return
         from resvm_cli.files.array_files import SparseFile, array_path, open_arrays
 
-        with array_path(source, text) as path:
+        with array_path(self.source, text) as path:
             if kind == "hdf5":
                 from resvm_cli.files.hdf5_files import open_hdf5
 

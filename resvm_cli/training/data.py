@@ -102,15 +102,7 @@ class TrainingData(PUData):
             self._encode(known)
             if known is not None and not known.is_text:
                 self._read_positives(known)
-            if source.unchecked:
-                self._count_unlabeled()
-            else:
-                self._read_unlabeled()
-                self.notes += self._row_ids.finish(self._source.name, source.allow_missing)
-                self._require_both_sets()
-                self._require_columns()
-                if source.drop_repeated:
-                    self._drop_repeated()
+            self._read_unlabeled_input()
         except BaseException:
             self._opened.close()
             raise
@@ -122,6 +114,17 @@ class TrainingData(PUData):
                 f"{self._source.name} was spooled to a temporary file"
                 f" ({self._source.spooled_bytes:,} bytes) to be read twice"
             )
+
+    def _read_unlabeled_input(self) -> None:
+        if self.input.unchecked:
+            self._count_unlabeled()
+        else:
+            self._read_unlabeled()
+            self.notes += self._row_ids.finish(self._source.name, self.input.allow_missing)
+            self._require_both_sets()
+            self._require_columns()
+            if self.input.drop_repeated:
+                self._drop_repeated()
 
     def _note_sets(self) -> None:
         """Add notes if P and U seem to be swapped or to overlap."""
