@@ -22,7 +22,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import resvm_cli
-from resvm_cli.errors import ModelError
+from resvm_cli.errors import ModelError, ResultWarning
 from resvm_cli.sklearn import (
     BaggingSVMClassifier,
     ClassWeightedSVMClassifier,
@@ -398,8 +398,11 @@ def test_probabilities_are_offered_only_if_the_fraction_is_given(rows):
         with pytest.raises(ValueError, match="contamination_unl must be"):
             RESVMClassifier(contamination_unl=wrong).fit(X, y)
     mixed = np.random.default_rng(1).standard_normal(X.shape)
+    estimator = RESVMClassifier(contamination_unl="estimate", n_models=9)
+    with pytest.warns(ResultWarning, match="barely distinguishable"):
+        estimator.fit(mixed, y)
     with pytest.raises(ModelError, match="give contamination_unl"):
-        RESVMClassifier(contamination_unl="estimate", n_models=9).fit(mixed, y).predict_proba(X)
+        estimator.predict_proba(X)
 
 
 def test_stacking_and_calibration_use_probabilities_if_they_are_offered(rows):

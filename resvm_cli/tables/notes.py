@@ -126,11 +126,14 @@ def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterat
         yield Message(text, name=name, content=content, column=shlex.quote(name))
     if not known:
         yield from doubtful_columns(first)
-        counts = [f"{name} ({n_values:,} values)" for name, n_values in first.categories.items()]
-        if counts:
-            yield f"categorical columns: {_listed(counts)}"
     for table in tables:
         yield from notes_on_prediction(table) if known else notes_on_rows(table, "the model")
+
+
+def remark_on_categories(table: TableFeatures) -> Text | None:
+    """Return which columns are one-hot encoded; None if none is."""
+    counts = [f"{name} ({n_values:,} values)" for name, n_values in table.categories.items()]
+    return f"categorical columns: {_listed(counts)}" if counts else None
 
 
 def _listed(names: Sequence[str]) -> str:

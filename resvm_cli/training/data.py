@@ -286,9 +286,12 @@ class TrainingData(PUData):
 
     def _note_table(self) -> None:
         if self._tables:
-            from resvm_cli.tables.notes import notes_on_training
+            from resvm_cli.tables.notes import notes_on_training, remark_on_categories
 
-            self.notes += notes_on_training(self._tables, known=self._extremes is None)
+            known = self._extremes is None
+            self.notes += notes_on_training(self._tables, known=known)
+            if not known and (text := remark_on_categories(self._tables[0])):
+                self._run.remark(text)
         if self._extremes is not None:
             self.notes += self._extremes.notes(self._tables[0].map.columns)
 

@@ -47,7 +47,8 @@ def test_tasks_merge_to_the_bytes_of_one_run(name, problem, resvm, tmp_path):
     assert resvm(*train_arguments(problem), *more, "-o", tmp_path / "whole").code == 0
     parts = parts_of(problem, 3, tmp_path, *more)
     ran = resvm("merge", *parts[::-1], "-o", tmp_path / "joined", "-q")
-    assert (ran.code, ran.out, ran.err) == (0, b"", "")
+    assert (ran.code, ran.out) == (0, b""), ran.err
+    assert ("iteration limit" in ran.err) == (name == "liblinear")
     assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "whole")
 
 

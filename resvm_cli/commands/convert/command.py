@@ -140,9 +140,11 @@ def convert(
         result = job.convert(request, run)
     if json:
         notes = [terminal.in_options(text) for text in result.notes]
-        print_json("convert", {**asdict(replace(result, notes=())), "notes": notes})
+        fields = asdict(replace(result, remarks=(), warnings=()))
+        del fields["remarks"], fields["warnings"]
+        print_json("convert", {**fields, "notes": notes})
     elif quiet:
-        for text in result.notes:
+        for text in result.warnings:
             terminal.note(text)
     else:
         _show(result)

@@ -34,6 +34,7 @@ from resvm_cli.tables.encoding import (
     TableReading,
     read_feature_map,
 )
+from resvm_cli.tables.features import TableFeatures
 from resvm_cli.tables.inputs import RowInput
 from resvm_cli.tables.notes import doubtful_columns, notes_on_rows
 
@@ -116,7 +117,12 @@ class ConvertResult:
     n_positives: int | None
     n_features: int
     targets: tuple[str, ...]
-    notes: tuple[Text, ...] = ()
+    remarks: tuple[Text, ...] = ()
+    warnings: tuple[Text, ...] = ()
+
+    @property
+    def notes(self) -> tuple[Text, ...]:
+        return self.remarks + self.warnings
 
 
 def convert(request: ConvertRequest, run: Run) -> ConvertResult:
@@ -224,7 +230,8 @@ def _write(request: ConvertRequest, rows: _Rows, run: Run) -> ConvertResult:
         n_positives=counted.n_positives if request.roles.positive_labels else None,
         n_features=_width(rows, counted),
         targets=targets,
-        notes=tuple(_notes(request, rows, counted)),
+        remarks=tuple(_remarks(request, rows, counted)),
+        warnings=tuple(_warnings(request, rows.features)),
     )
 
 
@@ -328,7 +335,16 @@ class _CsvLines:
         return "".join(lines).encode("utf-8", "surrogateescape")
 
 
-def _notes(request: ConvertRequest, rows: _Rows, counted: _Counted) -> Iterator[Text]:
+def _warnings(request: ConvertRequest, table: TableFeatures | None) -> Iterator[Text]:
+    """Yield notes on what may be wrong with the result."""
+    if table is not None:
+        if request.like is None:
+            yield from doubtful_columns(table)
+        yield from notes_on_rows(table, name_of(request.like or ""))
+
+
+def _remarks(request: ConvertRequest, rows: _Rows, counted: _Counted) -> Iterator[Text]:
+    """Yield notes on what was done."""
     table, like = rows.features, request.like
     if table is not None:
         for name, n_values in table.categories.items():
@@ -338,11 +354,8 @@ def _notes(request: ConvertRequest, rows: _Rows, counted: _Counted) -> Iterator[
             elif n_values == counted.n_rows > 1 and like is None:
                 text += ", no two rows are the same; if it contains ids, use {id_column} {column}"
             yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
-        if like is None:
-            yield from doubtful_columns(table)
-            if table.categories and request.write_map is None:
-                yield Message("use {map:FILE} to save the feature names, for {like:FILE} later")
-        yield from notes_on_rows(table, name_of(like or ""))
+        if like is None and table.categories and request.write_map is None:
+            yield Message("use {map:FILE} to save the feature names, for {like:FILE} later")
     if counted.has_qids and request.format != "svmlight":
         yield "qid: is only kept in svmlight text"
     if request.format == "npy" and (counted.has_labels or counted.has_ids):

@@ -93,7 +93,8 @@ def test_a_json_line_with_a_key_twice_is_refused(tmp_path):
 
 def test_a_huge_label_is_refused_without_a_warning_by_numpy(tmp_path):
     (tmp_path / "pred").write_text("1e300 0.9\n-1 0.1\n")
-    ran = run_resvm("score", tmp_path / "pred", "--labels", tmp_path / "pred")
+    (tmp_path / "labels").write_text("1e300\n-1\n")
+    ran = run_resvm("score", tmp_path / "pred", "--labels", tmp_path / "labels")
     assert_exit(ran, 3)
     assert "Warning" not in ran.err
 
