@@ -97,7 +97,9 @@ def endure(command: str, size: int, ways: list[str], folder: Path) -> None:
     assert results(command, target) == results(command, folder / "here")
 
 
-@pytest.mark.parametrize(("command", "size"), [("train", 300), ("tune", 200)])
+@pytest.mark.parametrize(
+    ("command", "size"), [("train", 300), pytest.param("tune", 200, marks=pytest.mark.chaos)]
+)
 def test_workers_that_end_in_any_way_cost_time_alone(command, size, tmp_path):
     endure(command, size, list(WAYS), tmp_path)
 
@@ -109,9 +111,8 @@ def test_workers_that_end_ten_times_cost_time_alone(command, size, way, tmp_path
     endure(command, size, [way] * 10, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("command", "size"), [("train", 300), pytest.param("tune", 100, marks=pytest.mark.chaos)]
-)
+@pytest.mark.chaos
+@pytest.mark.parametrize(("command", "size"), [("train", 300), ("tune", 100)])
 def test_a_scheduler_that_is_killed_is_named_and_the_run_goes_on_elsewhere(command, size, tmp_path):
     words = [*COMMANDS[command], size]
     assert run_resvm(*words, "-q", "-j", 1, "-o", tmp_path / "here").code == 0

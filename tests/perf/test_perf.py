@@ -94,6 +94,7 @@ def test_predictions_of_resvm_and_scikit_learn_agree_row_by_row(bench):
     assert "votes and d of 60 rows" in rows[2].agreement
 
 
+@pytest.mark.slow
 def test_a_peer_with_other_members_gets_no_time(bench):
     group = first_group(bench, "train")
     victim = next(case for case in group.cases if case.name == SVC)
@@ -112,6 +113,7 @@ def test_a_peer_with_other_members_gets_no_time(bench):
     assert row.agreement.startswith("DISAGREES: members within")
 
 
+@pytest.mark.slow
 def test_both_readers_see_the_same_numbers(bench):
     group = first_group(bench, "parse")
     ours, peer = group.cases[0], group.cases[2]
@@ -155,6 +157,7 @@ def test_cpu_seconds_are_those_of_all_programs_of_all_steps():
     assert run([[busy, busy], [busy]]).cpu_seconds >= 0.6
 
 
+@pytest.mark.slow
 def test_larger_bags_and_many_members_have_work_for_all_that_are_here(bench):
     train, predict, *_, one_row = KINDS["large"].groups(bench)
     assert train.title.startswith("train 2 linear members of 5 + 20 rows")
@@ -164,6 +167,7 @@ def test_larger_bags_and_many_members_have_work_for_all_that_are_here(bench):
     assert [row.agrees for row in compete(one_row, TINY, quiet).rows] == [True] * 4
 
 
+@pytest.mark.slow
 def test_members_with_large_penalties_agree_with_those_of_scikit_learn(bench):
     *_, hard, _ = KINDS["large"].groups(bench)
     assert hard.title.endswith("C_U 100")

@@ -156,6 +156,7 @@ def test_threads_within_a_limit():
     assert estimate.threads_within(MARGIN * 5, 5) == 0
 
 
+@pytest.mark.slow
 def test_a_ranking_within_a_limit_has_the_same_bytes(wide):
     common = ["rank", "-P", wide / "pos.svm", "-U", wide / "unl.svm", "--no-interval", "-q"]
     free = run_resvm(*common)
