@@ -244,4 +244,8 @@ def warnings_about_list(estimate: FdrEstimate) -> list[Text]:
         ]
     if estimate.n_listed:
         return []
-    return [Message("no list is expected to have this rate: try a larger {fdr}")]
+    text = "no list is expected to have this rate: try a larger {fdr}"
+    if estimate.contamination_unl.low < estimate.contamination_unl.high:
+        text += ", or give the fraction of U that is positive ({contamination_unl}) or some"
+        text += " outcomes ({tested}): estimates alone allow few lists"
+    return [Message(text)]
