@@ -145,7 +145,7 @@ def table_entries(
 
 
 def range_entries(names: Iterable[str]) -> list[str]:
-    """Return the entries of parameters of which ``tune`` searches a range."""
+    """Return the entries of parameters that ``tune`` searches over a range."""
     return [
         entry(
             name, "number, list of numbers or str, optional", f"Values to try. {RANGE_HELP[name]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from resvm_cli.api.matrices import PathName
+from resvm_cli.api.matrices import ColumnLayout, PathName
 from resvm_cli.api.results import Model
 from resvm_cli.errors import DataError
 from resvm_cli.model_files.directory import load_with_out_of_bag
@@ -60,7 +60,12 @@ def load(path: PathName) -> Model:
     >>> bool((again.votes(X) == model.votes(X)).all())
     True
     """
-    return Model(*load_with_out_of_bag(os.fspath(path), required=False))
+    stored, table = load_with_out_of_bag(os.fspath(path), required=False)
+    columns = None
+    if stored.encoding is not None:  # a table's features, by name
+        names = tuple(stored.encoding.names)
+        columns = ColumnLayout(len(names), names)
+    return Model(stored, table, columns=columns)
 
 
 def read_svmlight(

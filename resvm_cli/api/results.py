@@ -67,7 +67,8 @@ class Model:
     jobs : int or None
         Number of threads for predictions. None: as many as there are cores.
     columns : ColumnLayout or None
-        The number and names of the training columns; None if the model was loaded.
+        The number and names of the training columns; None if the model was loaded and was not
+        trained on a table.
     stored : StoredModel
         The model as the commands have it.
     table : OutOfBag or None

@@ -256,3 +256,17 @@ def test_estimators_take_n_jobs(rows):
         RESVMClassifier(jobs=1, **SMALL).fit(X, y).score_samples(X), values
     )
     assert RESVMClassifier(n_jobs=2, **SMALL).fit(X, y).model_.jobs == 2
+
+
+def test_a_loaded_model_of_a_table_knows_its_columns(resvm, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.standard_normal((60, 3)), columns=["a", "b", "c"])
+    frame.loc[:19, "a"] += 3
+    frame.assign(known=[1] * 15 + [0] * 45).to_csv(tmp_path / "t.csv", index=False)
+    labels = ("--label-column", "known", "--positive-label", 1, "--n-models", 5, "-q")
+    ran = resvm("train", "--data", tmp_path / "t.csv", *labels, "-o", tmp_path / "m")
+    assert ran.code == 0, ran.err
+    model = resvm_cli.load(tmp_path / "m")
+    assert len(model.decision_values(frame)) == len(model.decision_values(frame.to_numpy())) == 60
+    with pytest.raises(ValueError, match="columns of X are not those of the training rows"):
+        model.decision_values(frame[["c", "b", "a"]])
