@@ -201,7 +201,7 @@ def main() -> NoReturn:
         remove_unfinished()
         if output_is_done():
             os._exit(0)  # the output is complete and in place
-        terminal.say("resvm: interrupted; no partial output was left")
+        terminal.say("resvm: interrupted")
         os._exit(error.exit_code)  # a solver may still be running: a C call cannot be canceled
     except Exception as error:  # noqa: BLE001 - any other exception is a bug, reported here
         _admit(error)

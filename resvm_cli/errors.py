@@ -157,7 +157,7 @@ class ResultWarning(UserWarning):
 
 
 def warn_caller(texts: Iterable[Text], category: type[Warning] = ResultWarning) -> None:
-    """Issue warnings about the line that called the package, through whichever modules."""
+    """Issue warnings that point at the line that called the package."""
     frame, level = sys._getframe(1), 2
     while frame.f_globals.get("__name__", "").startswith("resvm_cli.") and frame.f_back is not None:
         frame, level = frame.f_back, level + 1

@@ -106,7 +106,7 @@ class Table(ABC):
     unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
     n_numbered: int = 0  # the number of leading columns that have numbers instead of names
     id_column: str | None = None  # the column that holds ids by convention
-    n_default: int | None = None  # only so many leading columns are features unless asked for
+    n_default: int | None = None  # number of leading columns that are features by default
     n_sparse: int = 0  # the number of leading columns that are stored as a sparse matrix
 
     @abstractmethod

@@ -187,7 +187,7 @@ def _advice(kind: Kind, head: bytes, name: str) -> Text:
 
 
 def _advice_on_molecules(name: str) -> Text:
-    """The commands that make fingerprints of an SDF file, by way of SMILES."""
+    """The commands that make fingerprints of an SDF file, via SMILES."""
     stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", name)
     smiles = re.sub(r"\.(sdf?|mol)$", "", stem, flags=re.IGNORECASE) + ".smi"
     if name == name_of(STDIN):

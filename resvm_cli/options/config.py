@@ -37,7 +37,7 @@ def add_config(command: Any, table: Sequence[str], tables: Sequence[str]) -> Non
     option = TyperOption(
         param_decls=[CONFIG],
         metavar="FILE",
-        help=f"Options from a TOML file: long names without dashes in front, in the table"
+        help=f"Options from a TOML file: long option names without the leading dashes, in the table"
         f" [{'.'.join(table)}]. The command line wins.",
         is_eager=True,
         expose_value=False,
@@ -107,7 +107,7 @@ def _unknown(message: str, key: str, known: Any, form: str) -> CommandLineError:
     near = get_close_matches(key.replace("_", "-"), list(known), 1)
     hint = f"did you mean {form.format(near[0])}?" if near else None
     if hint is None and len(list(known)) < 20:
-        hint = f"known are {', '.join(known)}"
+        hint = f"expected one of: {', '.join(known)}"
     return CommandLineError(message, hint or "keys are long options, such as n-pos = 50")
 
 

@@ -62,7 +62,7 @@ ATTRIBUTES = {
         "array of int",
         "How many members have not seen each training row. Only if ``oob`` is true.",
     ),
-    "tuning_": ("resvm_cli.Tuning", "The trials of ``tune``, once it was called."),
+    "tuning_": ("resvm_cli.Tuning", "The trials, after ``tune`` was called."),
     "n_features_in_": ("int", "Number of columns."),
     "feature_names_in_": ("array of str", "Names of the columns, if X is a DataFrame."),
 }

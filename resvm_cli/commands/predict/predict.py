@@ -188,7 +188,7 @@ def _annotation(path: str, rows: RowInput) -> AbstractContextManager[Annotation]
 
 
 class _TrainingSets:
-    """Whether the rows of a file are those the model was trained on, told by their digests.
+    """Whether the rows of a file are those the model was trained on, judged by their digests.
 
     Digesting takes about a tenth of the time of parsing, and stops when there are too many rows.
     """
@@ -217,7 +217,7 @@ class _TrainingSets:
             digest.add(block.rows.take(np.flatnonzero(known == kind)))
 
     def found(self) -> list[str]:
-        """Return which of P and U the file contains, and nothing else but the other one."""
+        """Return which of P and U the file consists of."""
         if self._n_rows > self._n_most:
             return []
         digests = [each.digest() for each in self._digests.values() if each.n_rows]
