@@ -47,6 +47,7 @@ LABELS, IDS = "labels", "ids"  # stored next to the arrays of a sparse matrix
 # The arrays that scipy.sparse.save_npz writes in addition to format, shape and data.
 COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
 SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
+PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the row names of a frame, without a name
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")  # of Parquet
 BATCH_ROWS = 1 << 12
 MAX_CELLS = 1 << 24  # per block
@@ -224,6 +225,7 @@ class ParquetTable(Table):
             # as a dictionary, a text that is repeated is in memory once
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
+        self.unnamed = [name for name in self.columns if PANDAS_INDEX.fullmatch(name)]
 
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()

@@ -470,3 +470,11 @@ def test_what_is_compressed_is_copied_to_a_file_that_goes_away(tmp_path):
         assert Path(path).exists() == plain
         assert [list(map(list, block.columns)) for block in table.blocks()] == [[[1, 0], [0, 1]]]
         source.close()
+
+
+def test_the_index_of_a_frame_is_not_taken_for_a_named_column(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})[lambda rows: rows.x != 2]
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = open_arrays("t.parquet", str(tmp_path / "t.parquet"), "parquet", None)
+    assert list(table.unnamed) == ["__index_level_0__"]
