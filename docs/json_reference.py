@@ -20,7 +20,8 @@ NAMES = (
     *("train", "part", "tune", "tune-task", "score", "compare", "predict", "predict-files"),
     *("rank", "inspect", "simulate", "check", "convert"),
     *("benchmark", "benchmark-report", "figure", "benchmark-join"),
-    *("prediction", "ranked-row", "reasons", "trial", "best-1", "best-2", "best-3"),
+    *("prediction", "ranked-row", "reasons", "feature-map"),
+    *("trial", "best-1", "best-2", "best-3"),
     *("benchmark-result", "benchmark-time", "manifest-1", "manifest-2", "manifest-3"),
 )
 MANIFESTS = [name for name in NAMES if name.startswith("manifest-")]
