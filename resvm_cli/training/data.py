@@ -276,13 +276,14 @@ class TrainingData(PUData):
         """Write the table again, with results: rows by number (P before U), in this order."""
         from resvm_cli.tables.annotate import write_annotated
 
-        n_first = len(self.positives)
+        rows = self._rows_of_file(np.arange(self.n_unlabeled))
         if self._is_positive:
-            in_file = np.concatenate(
-                [np.flatnonzero(self._positive_rows), np.flatnonzero(~self._positive_rows)]
-            )
-            numbers, n_first = in_file[numbers], len(in_file)
-        write_annotated(path, self._tables, numbers, n_first, results)
+            n_first = self._index.n_rows
+            in_file = np.concatenate([np.flatnonzero(self._positive_rows), rows])
+        else:
+            n_first = len(self.positives)
+            in_file = np.concatenate([np.arange(n_first), n_first + rows])
+        write_annotated(path, self._tables, in_file[numbers], n_first, results)
 
     def _note_table(self) -> None:
         if self._tables:
