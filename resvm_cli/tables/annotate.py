@@ -131,14 +131,14 @@ def write_annotated(
     """Write rows of one or two tables in the order of ``numbers``, with their results.
 
     The rows of the second table have numbers from ``n_first``. A column that one table lacks is
-    empty there.
+    empty there. Without rows, there is still a header.
     """
     in_second = numbers >= n_first
     names: dict[str, None] = {}
     parts = []
     for table, which, shift in zip(tables, (~in_second, in_second), (0, n_first), strict=False):
         places = np.flatnonzero(which)
-        if len(places):
+        if len(places) or not len(numbers):
             cells = Cells(table, numbers=path.lower().endswith(PARQUET))
             names |= dict.fromkeys(cells.names)
             found = cells.chosen(numbers[places] - shift)
@@ -152,9 +152,10 @@ def write_annotated(
         columns.append(column)
     own = result_names(list(names), list(results))
     # types of Parquet columns come from the first rows, so all are written at once
-    size = len(numbers) if path.lower().endswith(PARQUET) else ROWS_AT_ONCE
+    n_rows = max(1, len(numbers))  # a Parquet file without rows needs its columns too
+    size = n_rows if path.lower().endswith(PARQUET) else ROWS_AT_ONCE
     with annotated(path, [*names, *own]) as write:
-        for start in range(0, len(numbers), size):
+        for start in range(0, n_rows, size):
             part = slice(start, start + size)
             answers = [column[part] for column in results.values()]
             write([column[part] for column in columns], answers)
