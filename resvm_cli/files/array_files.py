@@ -48,6 +48,7 @@ LABELS, IDS = "labels", "ids"  # stored next to the arrays of a sparse matrix
 COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
 SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")  # of Parquet
+INTEGER_TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}  # in int64
 BATCH_ROWS = 1 << 12
 MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = MAX_SIZE = 2**31 - 2
@@ -224,6 +225,8 @@ class ParquetTable(Table):
             # as a dictionary, a text that is repeated is in memory once
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
+        kinds = zip(self.columns, self._schema.types, strict=True)
+        self.integers = {name for name, kind in kinds if str(kind) in INTEGER_TYPES}
 
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()

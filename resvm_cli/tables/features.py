@@ -8,7 +8,7 @@ numeric columns first.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -213,6 +213,11 @@ class TableFeatures:
             yield self._encoded(block)
 
     @property
+    def integer_columns(self) -> Collection[str]:
+        """The columns whose type in the file is an integer, possibly with missing values."""
+        return self._table.integers
+
+    @property
     def cell_columns(self) -> list[str]:
         """The columns of the table, except those of a sparse matrix."""
         return self._table.columns[self._table.n_sparse :]
@@ -228,9 +233,18 @@ class TableFeatures:
     def cell_values(
         self, block: TableBlock, name: str, rows: IntArray, *, numbers: bool
     ) -> list[Any]:
-        """Return some cells of a column; with ``numbers``, those of a numeric feature as floats."""
+        """Return some cells of a column; None is a missing number.
+
+        With ``numbers``, texts of a numeric feature become floats. Integers stay exact.
+        """
         at = self._numbers[name]
         cells = block.columns[at]
+        if name in self.integer_columns:  # in a block with missing values they are not integers
+            some = [cells[row] for row in rows.tolist()]
+            return [None if cell == "" or cell != cell else int(cell) for cell in some]
+        if isinstance(cells, np.ndarray) and cells.dtype.kind in "iu":
+            chosen: list[Any] = cells[rows].tolist()
+            return chosen
         if isinstance(cells, np.ndarray) or (numbers and name in self._numeric_names):
             values = numbers_of(block, at, name) if numbers else cells
             chosen = np.asarray(values)[rows].tolist()
