@@ -84,7 +84,8 @@ class TrainingData(PUData):
         self._repeated: RepeatedRows | None = None  # None: not looked for
         # of two files; nan if a row has no label
         self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf
-        self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=source.keep_ids)
+        keep_ids = source.keep_ids or source.drop_repeated
+        self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=keep_ids)
         self._weights: WeightLines | None = None
         if source.weights is not None:
             self._weights = WeightLines.read(
@@ -162,6 +163,10 @@ class TrainingData(PUData):
         if stats is not None:
             stats = self._stats = FeatureStats()
             stats.add(self.positives)
+        extremes = self._extremes
+        if extremes is not None:
+            extremes = self._extremes = type(extremes)()
+            extremes.add(self.positives, positive=True)
         dropped = self._with_ids_of_positives()
         start = 0
         for rows in self.unlabeled():
@@ -172,6 +177,8 @@ class TrainingData(PUData):
             summary.add(rows)
             if stats is not None:
                 stats.add(rows)
+            if extremes is not None:
+                extremes.add(rows, positive=False)
             if self._kept is not None:
                 kept.append(rows)
         numbers = self._rows_of_file(np.flatnonzero(dropped))

@@ -226,6 +226,24 @@ def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
     assert "alone tells" not in notes()
 
 
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+def test_a_leaking_column_is_named_if_its_copies_in_u_are_dropped(kept, tmp_path):
+    rng = np.random.default_rng(1)
+    known = [[f"p{n}", str(5 + rng.random()), str(rng.random())] for n in range(20)]
+    others = [[f"u{n}", str(rng.random()), str(rng.random())] for n in range(60)]
+    names = ["name", "score", "fine"]
+    source = TrainingInput(
+        write(tmp_path / "p.csv", known, names),
+        write(tmp_path / "u.csv", [*known, *others], names),
+        table=TableReading(ColumnRoles(row_id="name")),
+        drop_repeated=True,
+    )
+    with TrainingData(source, False, Run(), kept_nonzeros=kept) as data:
+        said = "\n".join(map(str, data.notes))
+    assert "the column 'score' alone tells P from U without error" in said
+    assert "'fine'" not in said
+
+
 TEXT_LABEL = {"label": None, "row_id": None}
 NO_VALUE = r"t\.csv:7:\d+: no value in column 'b'"
 
