@@ -198,6 +198,20 @@ def test_ids_dates_and_free_text_are_left_out_and_named(tmp_path):
     assert encoded(only=("key", "a"))[0] == ["a", "key"]
 
 
+@pytest.mark.parametrize(("n_others", "held"), [(60, True), (3, False)])
+def test_ids_are_recognized_if_u_contains_p(n_others, held, tmp_path):
+    rows = [[f"k{number}", str(number * 7 % 11)] for number in range(12 + n_others)]
+    names = ["key", "a"]
+    known = write(tmp_path / "p.csv", rows[:12], names)
+    source = TrainingInput(known, write(tmp_path / "u.csv", rows, names))
+    with TrainingData(source, False, Run()) as data:
+        assert data.encoding is not None
+        columns = [column["name"] for column in data.encoding["columns"]]
+        assert columns == (["a"] if held else ["a", "key"])
+        # fewer than 20 texts may differ by chance
+        assert any("the column 'key' holds ids" in str(note) for note in data.notes) == held
+
+
 def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
     rng = np.random.default_rng(1)
     names = ["y", "score", "verdict", "fine", "same", "zero", "plan"]
