@@ -81,6 +81,7 @@ class TableFeatures:
         self._missing: MissingRule = roles.missing or "refuse"
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
+        self._kept: IntArray | None = None  # the numbers of other rows; None if none was dropped
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
         self.excluded: dict[str, str] = {}  # the columns that are no features, and what they hold
@@ -209,8 +210,19 @@ class TableFeatures:
         self.dropped = []
         self.decide()
         numbers = {at for column, at in self._plan if column.kind == "number"}
+        kept: list[IntArray] = []
+        before = 0
         for block in self._table.blocks(self._used, numbers):
-            yield self._encoded(block)
+            encoded = self._encoded(block)
+            if self._missing == "drop":
+                kept.append(before + np.searchsorted(block.lines, encoded.lines))
+                before += block.n_rows
+            yield encoded
+        self._kept = np.concatenate(kept) if self.n_dropped else None
+
+    def rows_of_file(self, numbers: IntArray) -> IntArray:
+        """Return the row numbers in the file, once all rows were read, from those of kept rows."""
+        return numbers if self._kept is None else self._kept[numbers]
 
     @property
     def integer_columns(self) -> Collection[str]:

@@ -416,6 +416,9 @@ class TrainingData(PUData):
         """Return one id per row, first for P, then for U; by default the row number in its file."""
         rows = np.flatnonzero(self._positive_rows)
         unlabeled = self._rows_of_file(np.arange(self.n_unlabeled))
+        if self._tables:  # which may have dropped rows
+            rows = self._tables[0].rows_of_file(rows)
+            unlabeled = self._tables[-1].rows_of_file(unlabeled)
         numbers = np.concatenate([rows, unlabeled]) + 1
         if not self._row_ids.ids:
             return list(map(str, numbers.tolist()))

@@ -212,6 +212,25 @@ def test_ids_are_recognized_if_u_contains_p(n_others, held, tmp_path):
         assert any("the column 'key' holds ids" in str(note) for note in data.notes) == held
 
 
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+@pytest.mark.parametrize("two_files", [False, True])
+def test_rows_without_ids_have_their_numbers_in_the_file(two_files, kept, tmp_path):
+    files = {"all": ROWS, "p": [row for row in ROWS if row[4]]}
+    files["u"] = [row for row in ROWS if not row[4]]
+    paths = {name: write(tmp_path / f"{name}.csv", rows) for name, rows in files.items()}
+    source = TrainingInput(data=paths["all"], table=reading("drop", row_id=None, dropped=("name",)))
+    if two_files:
+        roles = ColumnRoles(dropped=("name", "status"), missing="drop")
+        source = TrainingInput(paths["p"], paths["u"], table=TableReading(roles))
+    expected = []
+    for name, positive in (("p", True), ("u", False)):
+        rows = enumerate(files[name if two_files else "all"], 1)
+        expected += [str(n) for n, row in rows if row[2] != "NA" and bool(row[4]) == positive]
+    with TrainingData(source, False, Run(), kept_nonzeros=kept) as data:
+        list(data.unlabeled())
+        assert data.ids() == expected
+
+
 def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
     rng = np.random.default_rng(1)
     names = ["y", "score", "verdict", "fine", "same", "zero", "plan"]
