@@ -71,7 +71,7 @@ class Ranking:
         """Return the first rows as a table, for notebooks."""
         columns = {
             name: values
-            for name, values in _columns(self.listing.head(HTML_ROWS)).items()
+            for name, values in self.listing.head(HTML_ROWS).by_column().items()
             if name in HTML_COLUMNS and any(value is not None for value in values)
         }
         head = "".join(f"<th>{escape(name)}</th>" for name in columns)
@@ -158,7 +158,7 @@ class Ranking:
     @property
     def columns(self) -> dict[str, list[Any]]:
         """The columns that ``resvm rank`` prints, by name, with None for an empty cell."""
-        return _columns(self.listing)
+        return self.listing.by_column()
 
     @property
     def ids(self) -> list[str]:
@@ -229,12 +229,6 @@ class Ranking:
             A header and one line per row; without a header for jsonl.
         """
         return b"".join(format_ranking(form, self.listing)).decode("utf-8", "surrogateescape")
-
-
-def _columns(listing: Listing) -> dict[str, list[Any]]:
-    records = list(listing.records())
-    names = enumerate(listing.columns)
-    return {name: [record[index] for record in records] for index, name in names}
 
 
 def _cell(value: Any) -> str:

@@ -49,6 +49,7 @@ COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
 SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
 PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the row names of a frame, without a name
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")  # of Parquet
+INTEGER_TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}  # in int64
 BATCH_ROWS = 1 << 12
 MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = MAX_SIZE = 2**31 - 2
@@ -226,6 +227,8 @@ class ParquetTable(Table):
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
         self.unnamed = [name for name in self.columns if PANDAS_INDEX.fullmatch(name)]
+        kinds = zip(self.columns, self._schema.types, strict=True)
+        self.integers = {name for name, kind in kinds if str(kind) in INTEGER_TYPES}
 
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()

@@ -12,7 +12,7 @@ import io
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -108,6 +108,7 @@ class Table(ABC):
     id_column: str | None = None  # the column that holds ids by convention
     n_default: int | None = None  # number of leading columns that are features by default
     n_sparse: int = 0  # the number of leading columns that are stored as a sparse matrix
+    integers: Collection[str] = ()  # the columns whose type is an integer of at most 64 bits
 
     @abstractmethod
     def blocks(

@@ -87,7 +87,7 @@ class DataOptions:
         bool,
         data_option(
             "--drop-repeated",
-            help="Leave out rows of U that equal a row of P or, where ids are read, have its id.",
+            help="Leave out rows of U that equal a row of P or have its id.",
         ),
     ] = False
     weights: Annotated[

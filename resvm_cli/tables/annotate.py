@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO, TypeAlias
 
@@ -30,6 +30,7 @@ class Cells:
     def __init__(self, table: TableFeatures, *, numbers: bool) -> None:
         """With ``numbers``, the cells of numeric features become numbers, others stay texts."""
         self.names = table.cell_columns
+        self.integers = table.integer_columns
         self._table = table
         self._numbers = numbers
         self._waiting: Columns = [[] for _ in self.names]
@@ -70,14 +71,17 @@ class Cells:
 
 
 @contextmanager
-def annotated(path: str, names: Sequence[str]) -> Iterator[Callable[[Columns, Columns], None]]:
+def annotated(
+    path: str, names: Sequence[str], integers: Container[str] = ()
+) -> Iterator[Callable[[Columns, Columns], None]]:
     """Yield a function that writes some rows: the table's columns, then those of the results.
 
-    ``names`` are those of all columns; no two are equal.
+    ``names`` are those of all columns; no two are equal. ``integers`` are the columns known to
+    hold integers.
     """
     with whole_file(path) as file:
         if path.lower().endswith(PARQUET):
-            with _parquet(file, names) as write:
+            with _parquet(file, names, integers) as write:
                 yield write
             return
         line = line_writer(SEPARATORS[path[-4:].lower()])
@@ -105,7 +109,7 @@ class Annotation(ExitStack):
         if self._write is None:
             names = self._cells.names
             every = [*names, *result_names(names, list(results))]
-            self._write = self.enter_context(annotated(self._path, every))
+            self._write = self.enter_context(annotated(self._path, every, self._cells.integers))
         cells = self._cells.take(len(block.labels))
         self._write(cells, [column.tolist() for column in results.values()])
 
@@ -131,16 +135,20 @@ def write_annotated(
     """Write rows of one or two tables in the order of ``numbers``, with their results.
 
     The rows of the second table have numbers from ``n_first``. A column that one table lacks is
-    empty there.
+    empty there. Without rows, there is still a header.
     """
     in_second = numbers >= n_first
     names: dict[str, None] = {}
+    integers: set[str] = set()
+    others: set[str] = set()
     parts = []
     for table, which, shift in zip(tables, (~in_second, in_second), (0, n_first), strict=False):
         places = np.flatnonzero(which)
-        if len(places):
+        if len(places) or not len(numbers):
             cells = Cells(table, numbers=path.lower().endswith(PARQUET))
             names |= dict.fromkeys(cells.names)
+            integers |= set(cells.integers)
+            others |= set(cells.names) - set(cells.integers)
             found = cells.chosen(numbers[places] - shift)
             parts.append((places, dict(zip(cells.names, found, strict=True))))
     columns: Columns = []
@@ -152,26 +160,31 @@ def write_annotated(
         columns.append(column)
     own = result_names(list(names), list(results))
     # types of Parquet columns come from the first rows, so all are written at once
-    size = len(numbers) if path.lower().endswith(PARQUET) else ROWS_AT_ONCE
-    with annotated(path, [*names, *own]) as write:
-        for start in range(0, len(numbers), size):
+    n_rows = max(1, len(numbers))  # a Parquet file without rows needs its columns too
+    size = n_rows if path.lower().endswith(PARQUET) else ROWS_AT_ONCE
+    with annotated(path, [*names, *own], integers - others) as write:
+        for start in range(0, n_rows, size):
             part = slice(start, start + size)
             answers = [column[part] for column in results.values()]
             write([column[part] for column in columns], answers)
 
 
-def _unicode(cell: Any) -> Any:
-    return as_unicode(cell) if isinstance(cell, str) else cell
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return as_unicode(cell)
+    return None if cell != cell else cell  # nan: unknown
 
 
 def _text(cell: Any) -> Any:
-    if cell is None:
+    if cell is None or cell != cell:
         return ""
     return format_number(cell) if isinstance(cell, float) else cell
 
 
 @contextmanager
-def _parquet(file: BinaryIO, names: Sequence[str]) -> Iterator[Callable[[Columns, Columns], None]]:
+def _parquet(
+    file: BinaryIO, names: Sequence[str], integers: Container[str]
+) -> Iterator[Callable[[Columns, Columns], None]]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -182,9 +195,12 @@ def _parquet(file: BinaryIO, names: Sequence[str]) -> Iterator[Callable[[Columns
     writers: list[Any] = []
 
     def write(cells: Columns, results: Columns) -> None:
-        columns = [[*map(_unicode, column)] for column in (*cells, *results)]
+        columns = [[*map(_plain, column)] for column in (*cells, *results)]
         if not writers:
-            kinds = [_kind(pyarrow, column) for column in columns]
+            kinds = [
+                pyarrow.int64() if name in integers else _kind(pyarrow, column)
+                for name, column in zip(names, columns, strict=True)
+            ]
             schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
             writers.append(parquet.ParquetWriter(file, schema))
         schema = writers[0].schema
@@ -203,5 +219,5 @@ def _kind(pyarrow: Any, column: Sequence[Any]) -> Any:
     """Return the type of a column of results or cells, from its first rows."""
     kinds = {type(cell) for cell in column} - {type(None)}
     if kinds == {int}:
-        return pyarrow.int64()
+        return pyarrow.int64() if max(filter(None, column), default=0) < 2**63 else pyarrow.uint64()
     return pyarrow.string() if str in kinds else pyarrow.float64()

@@ -121,8 +121,8 @@ def _is_missing(cell: str) -> bool:
 
 def content_of(cells: Cells) -> str | None:
     """Return what a column of texts holds if it can hardly be categories, from its first rows."""
-    texts = [text.strip() for one, at in cells for text in texts_of(one.columns[at])]
-    texts = [text for text in texts if not _is_missing(text)]
+    tables = [_present_texts(block, at) for block, at in cells]
+    texts = list(chain.from_iterable(tables))
     if len(texts) < MIN_TEXTS:
         return None
     if all(map(_DATE.fullmatch, texts)):
@@ -131,7 +131,15 @@ def content_of(cells: Cells) -> str | None:
     n_words = sum(len(text.split()) for text in texts) / len(texts)
     if n_words >= FREE_TEXT_WORDS and n_distinct > len(texts) / 2:
         return "free text"
-    return "ids" if n_distinct == len(texts) else None
+    # U may contain P, so that ids are distinct only within each table
+    in_each = all(len(set(own)) == len(own) for own in tables)
+    enough = n_distinct == len(texts) or max(map(len, tables)) >= MIN_TEXTS
+    return "ids" if in_each and enough else None
+
+
+def _present_texts(block: TableBlock, at: int) -> list[str]:
+    texts = [text.strip() for text in texts_of(block.columns[at])]
+    return [text for text in texts if not _is_missing(text)]
 
 
 def _is_like_a_number(text: str) -> bool:

@@ -8,7 +8,7 @@ numeric columns first.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -81,6 +81,7 @@ class TableFeatures:
         self._missing: MissingRule = roles.missing or "refuse"
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
+        self._kept: IntArray | None = None  # the numbers of other rows; None if none was dropped
         self.n_unseen = 0
         self.labels_seen: dict[str, None] = {}
         self.excluded: dict[str, str] = {}  # the columns that are no features, and what they hold
@@ -209,8 +210,24 @@ class TableFeatures:
         self.dropped = []
         self.decide()
         numbers = {at for column, at in self._plan if column.kind == "number"}
+        kept: list[IntArray] = []
+        before = 0
         for block in self._table.blocks(self._used, numbers):
-            yield self._encoded(block)
+            encoded = self._encoded(block)
+            if self._missing == "drop":
+                kept.append(before + np.searchsorted(block.lines, encoded.lines))
+                before += block.n_rows
+            yield encoded
+        self._kept = np.concatenate(kept) if self.n_dropped else None
+
+    def rows_of_file(self, numbers: IntArray) -> IntArray:
+        """Return the row numbers in the file, once all rows were read, from those of kept rows."""
+        return numbers if self._kept is None else self._kept[numbers]
+
+    @property
+    def integer_columns(self) -> Collection[str]:
+        """The columns whose type in the file is an integer, possibly with missing values."""
+        return self._table.integers
 
     @property
     def cell_columns(self) -> list[str]:
@@ -228,9 +245,18 @@ class TableFeatures:
     def cell_values(
         self, block: TableBlock, name: str, rows: IntArray, *, numbers: bool
     ) -> list[Any]:
-        """Return some cells of a column; with ``numbers``, those of a numeric feature as floats."""
+        """Return some cells of a column; None is a missing number.
+
+        With ``numbers``, texts of a numeric feature become floats. Integers stay exact.
+        """
         at = self._numbers[name]
         cells = block.columns[at]
+        if name in self.integer_columns:  # in a block with missing values they are not integers
+            some = [cells[row] for row in rows.tolist()]
+            return [None if cell == "" or cell != cell else int(cell) for cell in some]
+        if isinstance(cells, np.ndarray) and cells.dtype.kind in "iu":
+            chosen: list[Any] = cells[rows].tolist()
+            return chosen
         if isinstance(cells, np.ndarray) or (numbers and name in self._numeric_names):
             values = numbers_of(block, at, name) if numbers else cells
             chosen = np.asarray(values)[rows].tolist()

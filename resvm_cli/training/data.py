@@ -84,7 +84,8 @@ class TrainingData(PUData):
         self._repeated: RepeatedRows | None = None  # None: not looked for
         # of two files; nan if a row has no label
         self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf
-        self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=source.keep_ids)
+        keep_ids = source.keep_ids or source.drop_repeated
+        self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=keep_ids)
         self._weights: WeightLines | None = None
         if source.weights is not None:
             self._weights = WeightLines.read(
@@ -162,6 +163,10 @@ class TrainingData(PUData):
         if stats is not None:
             stats = self._stats = FeatureStats()
             stats.add(self.positives)
+        extremes = self._extremes
+        if extremes is not None:
+            extremes = self._extremes = type(extremes)()
+            extremes.add(self.positives, positive=True)
         dropped = self._with_ids_of_positives()
         start = 0
         for rows in self.unlabeled():
@@ -172,6 +177,8 @@ class TrainingData(PUData):
             summary.add(rows)
             if stats is not None:
                 stats.add(rows)
+            if extremes is not None:
+                extremes.add(rows, positive=False)
             if self._kept is not None:
                 kept.append(rows)
         numbers = self._rows_of_file(np.flatnonzero(dropped))
@@ -276,13 +283,14 @@ class TrainingData(PUData):
         """Write the table again, with results: rows by number (P before U), in this order."""
         from resvm_cli.tables.annotate import write_annotated
 
-        n_first = len(self.positives)
+        rows = self._rows_of_file(np.arange(self.n_unlabeled))
         if self._is_positive:
-            in_file = np.concatenate(
-                [np.flatnonzero(self._positive_rows), np.flatnonzero(~self._positive_rows)]
-            )
-            numbers, n_first = in_file[numbers], len(in_file)
-        write_annotated(path, self._tables, numbers, n_first, results)
+            n_first = self._index.n_rows
+            in_file = np.concatenate([np.flatnonzero(self._positive_rows), rows])
+        else:
+            n_first = len(self.positives)
+            in_file = np.concatenate([np.arange(n_first), n_first + rows])
+        write_annotated(path, self._tables, in_file[numbers], n_first, results)
 
     def _note_table(self) -> None:
         if self._tables:
@@ -408,6 +416,9 @@ class TrainingData(PUData):
         """Return one id per row, first for P, then for U; by default the row number in its file."""
         rows = np.flatnonzero(self._positive_rows)
         unlabeled = self._rows_of_file(np.arange(self.n_unlabeled))
+        if self._tables:  # which may have dropped rows
+            rows = self._tables[0].rows_of_file(rows)
+            unlabeled = self._tables[-1].rows_of_file(unlabeled)
         numbers = np.concatenate([rows, unlabeled]) + 1
         if not self._row_ids.ids:
             return list(map(str, numbers.tolist()))

@@ -105,7 +105,8 @@ class TrainingInput:
     def _check_ids(self) -> None:
         if self.allow_missing and self.positive_ids is None:
             raise ParameterError("{allow_missing:True} goes with {positive_ids}")
-        if self.ids_file is not None and self.positive_ids is None and not self.keep_ids:
+        uses_ids = self.positive_ids is not None or self.keep_ids or self.drop_repeated
+        if self.ids_file is not None and not uses_ids:
             raise ParameterError("{ids_file} goes with {positive_ids}")
         paths = (
             *(self.positives, self.unlabeled, self.data),

@@ -310,11 +310,12 @@ def test_ids_of_p_in_u_are_noticed_and_dropped_by_id(files):
     ids = [f"r{n}" for n in range(20)] + [f"r{n}" for n in range(15, 415)]
     (files / "ids.txt").write_text("\n".join(ids) + "\n")
     write_svm(files / "other.svm", FEATURES + 1)  # no content of P is in U
-    options = {"ids_file": str(files / "ids.txt"), "keep_ids": True}
-    with opened(files, "other.svm", **options) as data:
+    options = {"ids_file": str(files / "ids.txt")}
+    with opened(files, "other.svm", **options, keep_ids=True) as data:
         assert "5 rows of U have the id of a row of P" in told(data)
     with opened(files, "other.svm", **options, drop_repeated=True) as data:
         assert "5 rows of U repeat rows of P and are left out" in told(data)
+        data.input.check()
         assert data.ids() == [*ids[:20], *ids[25:]]
         assert same(data.fetch(np.arange(3)), Rows.from_dense(FEATURES[5:8] + 1))
 

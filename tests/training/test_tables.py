@@ -198,6 +198,39 @@ def test_ids_dates_and_free_text_are_left_out_and_named(tmp_path):
     assert encoded(only=("key", "a"))[0] == ["a", "key"]
 
 
+@pytest.mark.parametrize(("n_others", "held"), [(60, True), (3, False)])
+def test_ids_are_recognized_if_u_contains_p(n_others, held, tmp_path):
+    rows = [[f"k{number}", str(number * 7 % 11)] for number in range(12 + n_others)]
+    names = ["key", "a"]
+    known = write(tmp_path / "p.csv", rows[:12], names)
+    source = TrainingInput(known, write(tmp_path / "u.csv", rows, names))
+    with TrainingData(source, False, Run()) as data:
+        assert data.encoding is not None
+        columns = [column["name"] for column in data.encoding["columns"]]
+        assert columns == (["a"] if held else ["a", "key"])
+        # fewer than 20 texts may differ by chance
+        assert any("the column 'key' holds ids" in str(note) for note in data.notes) == held
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+@pytest.mark.parametrize("two_files", [False, True])
+def test_rows_without_ids_have_their_numbers_in_the_file(two_files, kept, tmp_path):
+    files = {"all": ROWS, "p": [row for row in ROWS if row[4]]}
+    files["u"] = [row for row in ROWS if not row[4]]
+    paths = {name: write(tmp_path / f"{name}.csv", rows) for name, rows in files.items()}
+    source = TrainingInput(data=paths["all"], table=reading("drop", row_id=None, dropped=("name",)))
+    if two_files:
+        roles = ColumnRoles(dropped=("name", "status"), missing="drop")
+        source = TrainingInput(paths["p"], paths["u"], table=TableReading(roles))
+    expected = []
+    for name, positive in (("p", True), ("u", False)):
+        rows = enumerate(files[name if two_files else "all"], 1)
+        expected += [str(n) for n, row in rows if row[2] != "NA" and bool(row[4]) == positive]
+    with TrainingData(source, False, Run(), kept_nonzeros=kept) as data:
+        list(data.unlabeled())
+        assert data.ids() == expected
+
+
 def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
     rng = np.random.default_rng(1)
     names = ["y", "score", "verdict", "fine", "same", "zero", "plan"]
@@ -224,6 +257,24 @@ def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
     assert "alone tells" not in notes(n_rows=36)  # nine positives may be told apart by chance
     rows[1][1], rows[1][2] = "1.5", "sure"  # one exception each
     assert "alone tells" not in notes()
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 22])
+def test_a_leaking_column_is_named_if_its_copies_in_u_are_dropped(kept, tmp_path):
+    rng = np.random.default_rng(1)
+    known = [[f"p{n}", str(5 + rng.random()), str(rng.random())] for n in range(20)]
+    others = [[f"u{n}", str(rng.random()), str(rng.random())] for n in range(60)]
+    names = ["name", "score", "fine"]
+    source = TrainingInput(
+        write(tmp_path / "p.csv", known, names),
+        write(tmp_path / "u.csv", [*known, *others], names),
+        table=TableReading(ColumnRoles(row_id="name")),
+        drop_repeated=True,
+    )
+    with TrainingData(source, False, Run(), kept_nonzeros=kept) as data:
+        said = "\n".join(map(str, data.notes))
+    assert "the column 'score' alone tells P from U without error" in said
+    assert "'fine'" not in said
 
 
 TEXT_LABEL = {"label": None, "row_id": None}

@@ -99,9 +99,13 @@ class Listing:
 
     def results(self) -> dict[str, list[Any]]:
         """Return the columns other than the id, for a table that has ids of its own."""
-        columns = map(list, zip(*self.records(), strict=True))
-        found = dict(zip(self.columns, columns, strict=True))
-        return {name: column for name, column in found.items() if name != "id"}
+        return {name: column for name, column in self.by_column().items() if name != "id"}
+
+    def by_column(self) -> dict[str, list[Any]]:
+        """Return the columns by name, with None for an empty cell."""
+        records = list(self.records())
+        names = enumerate(self.columns)
+        return {name: [record[index] for record in records] for index, name in names}
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """Yield one tuple of columns per row, with None for an empty cell."""

@@ -15,6 +15,7 @@ from resvm_cli.commands.train.train import train
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
+from resvm_cli.tables.annotate import annotated
 from resvm_cli.tables.encoding import ColumnRoles, TableReading
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
@@ -164,6 +165,38 @@ def test_an_annotated_parquet_file_has_numbers(folder):
     assert table["b"] == [None if row[2] == "NA" else float(row[2]) for row in NEW]
     assert table["site"] == [row[3] for row in NEW]
     assert {type(one) for one in table["label"]} == {int}
+
+
+@pytest.mark.parametrize("first_missing", [0, 39])
+def test_integers_of_a_parquet_file_stay_integers(first_missing, folder, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("resvm_cli.files.array_files.BATCH_ROWS", 10)
+    big = [2**60 + number for number in range(len(NEW))]
+    gaps = [None if number == first_missing else one for number, one in enumerate(big)]
+    small = [None if number == first_missing else number for number in range(len(NEW))]
+    columns = dict(zip(OWN, map(list, zip(*NEW, strict=True)), strict=True))
+    columns |= {"a": [float(one) for one in columns["a"]], "b": small, "last": [0] * len(NEW)}
+    columns |= {"name": big, "other": gaps}
+    parquet.write_table(pyarrow.table(columns), folder / "i.parquet")
+    predicted(folder, "i.parquet", annotate=str(folder / "own.parquet"))
+    found = parquet.read_table(folder / "own.parquet")
+    for name in ("name", "b", "last", "other"):
+        assert found.schema.field(name).type == pyarrow.int64()
+        assert found[name].to_pylist() == columns[name]
+    assert found.schema.field("a").type == pyarrow.float64()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_unknown_results_are_empty_cells(suffix, tmp_path):
+    path = tmp_path / f"a.{suffix}"
+    with annotated(str(path), ["x", "probability"]) as write_rows:
+        write_rows([["a", "b"]], [[0.5, float("nan")]])
+    if suffix == "csv":
+        assert columns_of(path)["probability"] == ["0.5", ""]
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        assert parquet.read_table(path)["probability"].to_pylist() == [0.5, None]
 
 
 def test_rows_without_columns_and_odd_names_cannot_be_annotated(folder):

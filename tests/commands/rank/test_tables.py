@@ -60,6 +60,44 @@ def test_rows_of_two_tables_come_back_under_one_header(tmp_path):
     assert any(statuses)
 
 
+@pytest.mark.parametrize("two_files", [False, True])
+def test_cells_stay_with_their_rows_if_repeated_rows_are_dropped(two_files, tmp_path):
+    known = [row for row in ROWS if row[4]]
+    others = [row for row in ROWS if not row[4]]
+    copies = [[*row[:4], "", row[5]] for row in known[:3]]
+    roles = ColumnRoles(row_id="name", dropped=("status",), missing="mean")
+    source = TrainingInput(
+        write(tmp_path / "p.csv", known),
+        write(tmp_path / "u.csv", [*copies, *others]),
+        table=TableReading(roles),
+        drop_repeated=True,
+    )
+    asked = request(tmp_path, with_known=True, annotate=str(tmp_path / "a.csv"))
+    if not two_files:
+        path = write(tmp_path / "d.csv", [*copies, *ROWS])
+        source = replace(asked.source, data=path, drop_repeated=True)
+    listing = rank(replace(asked, source=source), Run()).listing
+    found = columns_of(tmp_path / "a.csv")
+    by_name = {row[0]: row for row in ROWS}
+    assert len(listing) == len(by_name)
+    assert found["name"] == listing.ids
+    for at, column in enumerate(NAMES):
+        assert found[column] == [by_name[name][at] for name in listing.ids]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_empty_list_is_annotated_with_a_header(suffix, tmp_path):
+    path = tmp_path / f"a.{suffix}"
+    listing = rank(request(tmp_path, fdr=1e-9, annotate=str(path)), Run()).listing
+    assert not len(listing)
+    names = [*NAMES, *(name for name in listing.columns if name != "id")]
+    if suffix == "csv":
+        assert path.read_text().splitlines() == [",".join(names)]
+    else:
+        table = pytest.importorskip("pyarrow.parquet").read_table(path)
+        assert (table.column_names, table.num_rows) == (names, 0)
+
+
 def test_reasons_and_a_stored_model_know_the_columns(tmp_path):
     asked = request(tmp_path, why=3, target=str(tmp_path / "m"))
     first = rank(asked, Run())
