@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -112,7 +113,7 @@ def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict
     return {
         "model": model.manifest["manifest_sha256"],
         "input": file_digest(source),
-        "options": options,
+        "options": json.loads(json.dumps(options)),  # as it is read back: tuples become lists
     }
 
 

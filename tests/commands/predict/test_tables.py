@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.commands.convert.convert import ConvertRequest, convert
-from resvm_cli.commands.predict.predict import predict
+from resvm_cli.commands.predict.predict import predict, predict_files
 from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
 from resvm_cli.commands.train.train import train
 from resvm_cli.errors import DataError, ParameterError
@@ -173,3 +173,15 @@ def test_rows_without_columns_and_odd_names_cannot_be_annotated(folder):
     assert not (folder / "x_.csv").exists()
     with pytest.raises(ParameterError, match=r"ends in \.csv, \.tsv or \.parquet"):
         predicted(folder, "new.csv", annotate=str(folder / "x.txt"))
+
+
+def test_finished_outputs_are_skipped_with_table_options_too(folder):
+    table = TableReading(ColumnRoles(row_id="name", dropped=("other",)))
+    write(folder / "more.csv", [[*row, "x"] for row in NEW], [*OWN, "other"])
+    request = PredictRequest(str(folder / "m"), "", table=table)
+    sources = [str(folder / "more.csv")]
+    skipped = [
+        predict_files(request, sources, str(folder / "preds"), None, Run()).n_skipped
+        for _ in range(2)
+    ]
+    assert skipped == [0, 1]
