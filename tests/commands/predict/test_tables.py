@@ -105,7 +105,9 @@ def test_a_new_category_has_no_feature_and_is_counted(folder):
 def test_missing_values_are_filled_in_as_in_training(folder):
     rows = [[row[0], "", *row[2:]] for row in NEW]
     write(folder / "gaps.csv", rows, OWN)
-    assert len(predicted(folder, "gaps.csv")) == len(NEW)
+    filled = predicted(folder, "gaps.csv")
+    assert len(filled) == len(NEW)
+    assert predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="mean"))) == filled
     for rule in ("median", "zero"):
         table = TableReading(ColumnRoles(missing=rule))
         with pytest.raises(ParameterError, match="missing cannot be combined with the model"):
