@@ -234,6 +234,12 @@ NO_VALUE = r"t\.csv:7:\d+: no value in column 'b'"
     ("source", "roles", "error", "message"),
     [
         ({"data": "t.csv"}, None, ParameterError, "needs positive_label or positive_ids"),
+        (
+            {"data": "t.csv"},
+            {"positive_labels": ()},
+            ParameterError,
+            'label_column="status" positive_label="LABEL"',
+        ),
         ({"data": "t.csv"}, {"label": None}, ParameterError, "needs label_column"),
         ({"data": "t.csv"}, {"label": "x"}, DataError, "no column 'x'"),
         ({"data": "t.csv"}, {"positive_labels": ("H",)}, DataError, "no row has the label H"),

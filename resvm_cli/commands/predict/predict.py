@@ -308,12 +308,20 @@ class _Pass:
                 " far from every support vector; were they preprocessed in the same way?"
             )
         if self._request.ids and not self._n_named:
-            self._run.notice("no row has a trailing comment (# name) to use as its id")
+            self._run.notice(_no_ids(self._rows))
         if self._rows.features is not None:
             from resvm_cli.tables.notes import notes_on_prediction
 
             for text in notes_on_prediction(self._rows.features):
                 self._run.notice(text)
+
+
+def _no_ids(rows: RowInput) -> Text:
+    if rows.is_text:
+        return "no row has a trailing comment (# name) to use as its id"
+    if rows.features is None:
+        return "a sparse matrix has no row ids"
+    return Message("no row has an id; name the column that holds them: {id_column:NAME}")
 
 
 def _score_rows(scorer: BlockScorer, block: Block) -> tuple[Block, ScoredBlock]:

@@ -122,6 +122,12 @@ def test_ids_come_from_their_column(folder):
     assert [line.rpartition("# ")[2] for line in lines] == [row[0] for row in NEW]
 
 
+def test_ids_without_a_column_are_remarked_on_by_its_option(folder):
+    predicted(folder, "new.csv", ids=True)
+    assert 'name the column that holds them: id_column="NAME"' in notes()
+    assert "trailing comment" not in notes()
+
+
 def test_a_model_without_columns_takes_a_matrix_but_no_table(folder):
     rng = np.random.default_rng(0)
     matrix = rng.standard_normal((60, 3))
