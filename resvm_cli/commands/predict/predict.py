@@ -254,6 +254,9 @@ class _Pass:
             self._n_named += sum(map(bool, block.comments or ()))
             yield scored
             self._run.progress("predicting", self.n_rows, None)
+        if not self.n_rows:
+            hint = None if self._rows.table is None else "the file has column names only"
+            raise DataError(f"{self._rows.name}: no rows", hint)
 
     def _scored(self) -> Iterator[tuple[Block, ScoredBlock]]:
         scorer, run, name = self._scorer, self._run, name_of(self._request.source)

@@ -193,3 +193,11 @@ def test_finished_outputs_are_skipped_with_table_options_too(folder):
         for _ in range(2)
     ]
     assert skipped == [0, 1]
+
+
+def test_a_table_of_column_names_only_is_an_error(folder):
+    write(folder / "empty.csv", [], OWN)
+    for rule in (None, ThresholdRule("top", 3)):
+        with pytest.raises(DataError, match=r"empty\.csv: no rows") as caught:
+            predicted(folder, "empty.csv", threshold=rule)
+        assert caught.value.hint == "the file has column names only"
