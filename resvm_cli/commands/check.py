@@ -64,6 +64,8 @@ def check(
 ) -> None:
     """List every bad line, then summarize the file (exit code 3 if any line is bad).
 
+    Reading a table ends at a bad cell, so only the first bad cell is reported.
+
     For example:
 
     - `resvm check pos.svm unl.svm`
@@ -170,7 +172,8 @@ def check_file(
                 run.notice(text)
     except (DataError, ParameterError) as error:  # still check the other files
         told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
-        seen.bad = ["; ".join(told)]
+        seen.n_bad += 1
+        seen.bad = [*seen.bad[: most - 1], "; ".join(told)]
     finally:
         source.close()
     if matrix is not None:
@@ -178,6 +181,7 @@ def check_file(
         seen.n_bad += len(wrong)
         seen.bad += wrong[: most - len(seen.bad)]
     if not seen.n_rows and not seen.bad:
+        seen.n_bad = 1
         seen.bad = [f"{name}: no rows"]
     return seen.findings(zero_based=zero_based, scalable=not precomputed)
 

@@ -130,7 +130,8 @@ def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
     if head and is_smiles(name, head):
         refuse_smiles(name, head)
     if head and (kind := kind_of(head)) != "svmlight":
-        raise ForeignFormat(f"{name}: {_WORDS[kind]}, not svmlight text", _advice(kind, head, name))
+        fault = "which cannot be read" if kind == "excel" else "not svmlight text"
+        raise ForeignFormat(f"{name}: {_WORDS[kind]}, {fault}", _advice(kind, head, name))
     yield from text
 
 
@@ -167,8 +168,7 @@ def _convert(name: str, options: list[tuple[str, str]]) -> Message:
 
 def _advice(kind: Kind, head: bytes, name: str) -> Text:
     if kind == "excel":
-        command = _convert("FILE.csv", [])
-        return Message("save the sheet as CSV, then: {command}", command=command)
+        return "save the sheet as CSV, and give that file instead"
     if kind == "zip":
         return f"unpack it first: unzip {shlex.quote(name)}"
     if kind == "utf-16":

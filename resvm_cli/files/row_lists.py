@@ -104,6 +104,7 @@ class RowIds:
         self._lines: dict[str, int] = {}
         self._examples: list[str] = []
         self._n_without_id = 0
+        self._is_text = True  # whether rows may end in a comment, as in svmlight text
         self.n_rows = 0
         self.ids: list[str] = []
 
@@ -126,6 +127,7 @@ class RowIds:
             ids: Sequence[str] = self._names[self.n_rows : self.n_rows + len(block)]
         else:
             ids = block.comments or ()
+            self._is_text &= bool((block.starts >= 0).all())  # only text has offsets
         if self._keep:
             self.ids.extend(ids)
         self.n_rows += len(block)
@@ -173,6 +175,14 @@ class RowIds:
     def _missing(self, name: str, allowed: bool) -> list[str]:
         assert self._known is not None
         listed = name_of(self._known_path or "")
+        if not self._examples and not self._is_text:
+            raise DataError(
+                f"{name}: no row has an id",
+                Message(
+                    "name the column of a table that holds the ids: {id_column:NAME}; or list the"
+                    " ids of all rows, one per line and in order, with {ids_file}"
+                ),
+            )
         if not self._examples:
             raise DataError(
                 f"{name}: no row ends in an id (# name)",

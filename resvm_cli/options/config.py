@@ -74,7 +74,7 @@ def _load(
         long.removeprefix("--"): one
         for one in context.command.params
         if one.param_type_name == "option" and one.name not in NOT_IN_FILES
-        for long in one.opts
+        for long in (*one.opts, *one.secondary_opts)
         if long.startswith("--")
     }
     defaults: dict[str, Any] = {}
@@ -84,7 +84,12 @@ def _load(
                 f"{name}: {context.command_path} has no option '{key}'", key, options, "{}"
             )
         one = options[key]
-        converted = _converted(one, value, f"{name}: {key} in {header}")
+        where = f"{name}: {key} in {header}"
+        converted = _converted(one, value, where)
+        if f"--{key}" in one.secondary_opts:  # --no-x
+            converted = not converted
+        if defaults.get(one.name, converted) != converted:
+            raise CommandLineError(f"{where} contradicts another key", "give one of them")
         if converted is not None:
             defaults[one.name] = converted
     context.default_map = {**(context.default_map or {}), **defaults}

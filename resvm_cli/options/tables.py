@@ -90,6 +90,22 @@ class TableFileOptions:
 
 
 @option_group
+class PredictedTableOptions(TableFileOptions):
+    """The same for rows to predict: the model decides about missing values, and keeps all rows."""
+
+    missing: Annotated[
+        str | None,
+        column_option(
+            metavar="RULE",
+            show_default="as in training",
+            autocompletion=offered("refuse", "zero", "mean", "median"),
+            help="Missing values: as in training; zero fills in 0 where training refused or dropped"
+            " them.",
+        ),
+    ] = None
+
+
+@option_group
 class TableOptions(TableFileOptions):
     """The columns of a table that become features, and those that do not."""
 

@@ -148,16 +148,33 @@ def _is_like_a_number(text: str) -> bool:
 
 
 def no_value(
-    block: TableBlock, row: int, at: int, name: str, *, text: bool = False, like: bool = False
+    block: TableBlock,
+    row: int,
+    at: int,
+    name: str,
+    *,
+    text: bool = False,
+    like: bool = False,
+    droppable: bool = True,
 ) -> DataError:
-    """Return the error for a missing value; a given feature map (``like``) allows fewer rules."""
+    """Return the error for a missing value; a given feature map (``like``) allows fewer rules.
+
+    The hint offers to drop rows only if they are ``droppable``.
+    """
     rules = "{missing:zero}" if like else "{missing:mean}, median or zero"
-    hint = f"fill it in: {rules}; or drop the row: {{missing:drop}}"
+    ways = [f"fill it in: {rules}", "drop the row: {missing:drop}"]
     if text:
-        hint = (
-            "omit the column: {drop:{column}}; drop such rows: {missing:drop}; or set all its"
-            " features to 0: {missing:zero}"
-        )
+        ways = [
+            "omit the column: {drop:{column}}",
+            "drop such rows: {missing:drop}",
+            "set all its features to 0: {missing:zero}",
+        ]
+    ways = [
+        way
+        for way in ways
+        if not (like and "{drop:" in way) and (droppable or "{missing:drop}" not in way)
+    ]
+    hint = "; ".join([*ways[:-1], ("or " if len(ways) > 1 else "") + ways[-1]])
     return DataError(
         f"{block.where(row, at)}: no value in column '{name}'",
         Message(hint, column=shlex.quote(name)),

@@ -52,14 +52,17 @@ class TableFeatures:
         known: FeatureMap | None = None,
         *,
         selective: bool = False,
+        droppable: bool = True,
     ) -> None:
         """``known`` is the feature map of another table, to be used again.
 
-        With ``selective``, columns of ids, dates and free text do not become features.
+        With ``selective``, columns of ids, dates and free text do not become features. Unless rows
+        are ``droppable``, no error suggests dropping them.
         """
         self._table = table
         self._roles = roles
         self._selective = selective
+        self._droppable = droppable
         self._numbers = {name: number for number, name in enumerate(table.columns)}
         if roles.positive_labels and roles.label is None:
             raise ParameterError(
@@ -145,7 +148,7 @@ class TableFeatures:
             "bits": roles.bits in (None, *(column.bits for column in made)),
             "radius": roles.radius in (None, *(column.radius for column in made)),
             "counts": not roles.counts or any(column.counts for column in made),
-            "missing": rules.get(roles.missing or "", True),
+            "missing": roles.missing == self.map.missing or rules.get(roles.missing or "", True),
         }
         for parameter in (parameter for parameter, agreed in agrees.items() if not agreed):
             raise ParameterError(
@@ -156,9 +159,13 @@ class TableFeatures:
             self._missing = self.map.missing
         elif fills and roles.missing is None:
             self._missing = "zero"  # for texts: numbers have their own values
-        if roles.missing == "zero":
-            for column in numbers:
-                column.fill = 0.0
+        if roles.missing == "zero":  # in a copy: the map may belong to a model
+            columns = [
+                replace(column, fill=0.0) if column.kind == "number" else column
+                for column in self.map.columns
+            ]
+            self.map = replace(self.map, columns=columns)
+            self._plan = [(new, at) for new, (_, at) in zip(columns, self._plan, strict=True)]
         self._features = []
 
     @property
@@ -437,9 +444,20 @@ class TableFeatures:
                 kept &= ~missing
             elif column.fill is None and missing.any():
                 row = int(np.flatnonzero(missing)[0])
-                raise no_value(block, row, at, column.name, like=not self._may_grow)
+                raise self._no_value(block, row, at, column)
             table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
+
+    def _no_value(self, block: TableBlock, row: int, at: int, column: MappedColumn) -> DataError:
+        return no_value(
+            block,
+            row,
+            at,
+            column.name,
+            text=column.kind == "text",
+            like=not self._may_grow,
+            droppable=self._droppable,
+        )
 
     def _categories(self, block: TableBlock, column: MappedColumn, at: int, kept: Mask) -> Entries:
         cells = texts_of(block.columns[at])
@@ -450,7 +468,7 @@ class TableFeatures:
             if text.lower() in MISSING_WORDS:
                 feature = 0  # all features of this column are 0
                 if self._missing == "refuse":
-                    raise no_value(block, cells.index(cell), at, column.name, text=True)
+                    raise self._no_value(block, cells.index(cell), at, column)
                 if self._missing == "drop":
                     kept &= np.array([one != cell for one in cells], bool)
             elif not feature and self._may_grow:
@@ -494,7 +512,9 @@ class TableFeatures:
                     continue
                 raise DataError(
                     f"{block.where(row, at)}: RDKit cannot read the molecule '{cell[:60]}'",
-                    Message("correct it, or drop such rows: {missing:drop}"),
+                    Message("correct it, or drop such rows: {missing:drop}")
+                    if self._droppable
+                    else "correct it, or omit the row",
                 )
             rows += [row] * len(found)
             features += [column.first + bit for bit in found]

@@ -135,13 +135,21 @@ class RowInput:
         """The number of features, if the input says so."""
         return None if self._sparse is None else self._sparse.n_features
 
-    def encode(self, known: FeatureMap | None = None, *, selective: bool = False) -> None:
+    def encode(
+        self,
+        known: FeatureMap | None = None,
+        *,
+        selective: bool = False,
+        droppable: bool = True,
+    ) -> None:
         """Let the columns of a table become features: those ``known``, or new ones."""
         if self.table is not None:
             from resvm_cli.tables.features import TableFeatures
 
             roles = self.reading.roles
-            self.features = TableFeatures(self.table, roles, known, selective=selective)
+            self.features = TableFeatures(
+                self.table, roles, known, selective=selective, droppable=droppable
+            )
 
     def encode_like(self, known: FeatureMap | None) -> None:
         """Let the columns of a table become the features of a model.
@@ -151,7 +159,9 @@ class RowInput:
         if self.table is None:
             return
         if known is not None:
-            self.encode(replace(known, missing="refuse") if known.missing == "drop" else known)
+            if known.missing == "drop":
+                known = replace(known, missing="refuse")
+            self.encode(known, droppable=False)
             return
         if not self.table.n_numbered:
             raise DataError(
@@ -165,7 +175,7 @@ class RowInput:
         only = tuple(self.table.columns[: self.table.n_numbered])
         roles = replace(self.reading.roles, only=only)
         self.reading = replace(self.reading, roles=roles)
-        self.encode()
+        self.encode(droppable=False)
 
     def numeric_label(self, label: float | None) -> float:
         """Return the positive label as a number: 1 in marked rows, and given for svmlight text."""

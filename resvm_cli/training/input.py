@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import field, replace
 
 from resvm_cli.errors import ParameterError
@@ -48,6 +49,13 @@ class TrainingInput:
             if self.positives is not None or self.unlabeled is not None:
                 raise ParameterError("give either {data}, or {positives} and {unlabeled}, not both")
             if not self.has_label and self.positive_ids is None:
+                if self.table.roles.label is not None:
+                    raise ParameterError(
+                        "{label_column} needs {positive_label}",
+                        "say which labels are positive: {label_column:{column}}"
+                        " {positive_label:LABEL}",
+                        column=shlex.quote(self.table.roles.label),
+                    )
                 raise ParameterError(
                     "{data} needs {positive_label} or {positive_ids}",
                     "say which rows are positive: {data:train.svm} {positive_label:1}",

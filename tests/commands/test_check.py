@@ -128,3 +128,12 @@ def test_files_counted_from_0_and_from_1_are_noted_wherever_both_are_read(resvm,
         assert said in " ".join(ran.err.split()).replace(f"{tmp_path}/", ""), command[0]
     assert said not in resvm("check", pos, pos, "--zero-based").err
     assert "indices" not in told(resvm, pos, "--zero-based")
+
+
+def test_the_first_bad_cell_of_a_table_is_counted(resvm, tmp_path):
+    (tmp_path / "gap.csv").write_text("a,b\n1,2\n,3\n,4\n")
+    (tmp_path / "empty.csv").write_text("a,b\n")
+    for name in ("gap.csv", "empty.csv"):
+        found = told(resvm, tmp_path / name, code=3)
+        assert (found["sound"], found["n_bad_lines"], len(found["bad_lines"])) == (False, 1, 1)
+    assert "only the first bad cell" in " ".join(resvm("check", "--help").out.decode().split())

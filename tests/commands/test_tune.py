@@ -98,6 +98,15 @@ def test_the_command_to_copy_reads_kernel_values_as_tune_did():
     )
 
 
+def test_the_command_to_copy_has_weights_groups_and_repeated_rows():
+    source = TrainingInput("p", "u", weights="w.txt", groups="qid", drop_repeated=True)
+    request = TuneRequest(source=source, target="t", base=MethodParameters())
+    assert train_command(request) == (
+        "resvm train -P p -U u --drop-repeated --weights w.txt --groups qid --params t/best.json"
+        " -o model"
+    )
+
+
 def test_the_number_of_threads_changes_no_byte(problem, resvm, tmp_path):
     written = set()
     for jobs in (1, 2, 3):

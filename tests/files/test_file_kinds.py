@@ -119,7 +119,7 @@ def test_text_cut_anywhere_stays_the_same(step):
 def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, resvm, tmp_path):
     (tmp_path / "my data").write_bytes(FOREIGN[kind])
     expected = {
-        "excel": "save the sheet as CSV",
+        "excel": "save the sheet as CSV, and give that file instead",
         "zip": "unzip 'my data'",
         "utf-16": "iconv -f UTF-16",
         "sdf": "resvm convert 'my data.smi' --no-header --smiles-column 1",
@@ -132,7 +132,10 @@ def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, res
         ran = resvm(*command, cwd=tmp_path)
         assert ran.code == 3
         assert "resvm: error: my data: a" in ran.err or kind in ran.err.lower()
-        assert "not svmlight text\n" in ran.err
+        fault = (
+            "an Excel workbook, which cannot be read" if kind == "excel" else "not svmlight text"
+        )
+        assert f"{fault}\n" in ran.err
         assert expected in ran.err.splitlines()[-1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my data"]
 

@@ -136,6 +136,11 @@ def test_rows_without_comments_have_no_ids_to_look_for(folder):
     with pytest.raises(DataError, match=r"no row ends in an id") as caught:
         opened(folder, "bare.svm")
     assert "ids_file" in str(caught.value.hint)
+    assert "id_column" not in str(caught.value.hint)
+    (folder / "bare.csv").write_text("name,a\nx,1\ny,2\n")
+    with pytest.raises(DataError, match="no row has an id") as caught:
+        opened(folder, "bare.csv")
+    assert 'id_column="NAME"' in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("text", ["1 1:0.5 7:1 # gene-3\n", "3:1 4:2\n", "+1 qid:3 1:2\n"])

@@ -51,6 +51,16 @@ def test_a_flag_that_is_false_counts_as_not_given(tmp_path):
     assert parsed(tmp_path, "[train]\nauto = false\nseed = 1\n").params["auto"] is None
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("no-header = true", False), ("no-header = false", True), ("header = false", False)],
+)
+def test_a_negative_flag_may_be_given_by_its_own_name(line, expected, tmp_path):
+    context = parsed(tmp_path, f"[train]\n{line}\n")
+    assert context.params["header"] is expected
+    assert explicit_options(context) == {"header"}
+
+
 def test_repeated_options_take_lists(tmp_path):
     for text in ('["a", "b,c"]', '["a", "b,c"]  # again'):
         context = parsed(tmp_path, f"[convert]\ndrop = {text}\n", "x.csv", command="convert")
@@ -83,6 +93,11 @@ def test_commands_of_a_group_have_tables_of_their_own(tmp_path):
         ("[train]\nforce = 1", "force in [train] is 1; true or false was expected"),
         ("[train]\nw-pos = 'x'", "w-pos in [train] is 'x'; a number was expected"),
         ("[train]\npositives = ['a']", "positives in [train] is ['a']; text was expected"),
+        ("[train]\nno-header = 1", "no-header in [train] is 1; true or false was expected"),
+        (
+            "[train]\nheader = true\nno-header = true",
+            "no-header in [train] contradicts another key",
+        ),
         ("[train]\nseed = ", "not a TOML file: "),
     ],
 )

@@ -119,6 +119,24 @@ def test_the_advice_for_a_missing_value_is_one_that_the_map_allows(map_of):
             rows(features(ColumnRoles(), known, gap))
 
 
+def test_dropping_is_not_advised_where_every_row_is_needed(map_of):
+    known = map_of(ColumnRoles(), b"a,c\n1,red\n")
+    for gap in (b"a,c\n,red\n", b"a,c\n1,\n"):
+        table = TextTable("t", lambda text=gap: [text])
+        with pytest.raises(DataError) as caught:
+            rows(TableFeatures(table, ColumnRoles(), known, droppable=False))
+        hint = str(caught.value.hint)
+        assert "drop" not in hint
+        assert 'missing="zero"' in hint
+
+
+def test_filling_in_zero_leaves_the_given_map_as_it_was(map_of):
+    known = map_of(ColumnRoles(), b"a,c\n1,red\n3,blue\n")
+    before = known.format()
+    rows(features(ColumnRoles(missing="zero"), known, GAPS))
+    assert known.format() == before
+
+
 def test_a_category_given_by_number_may_have_many_values():
     text = b"n,a\n" + b"".join(b"name%d,1\n" % number for number in range(1100))
     found = features(ColumnRoles(categories=("1",)), None, text)

@@ -285,6 +285,12 @@ NO_VALUE = r"t\.csv:7:\d+: no value in column 'b'"
     ("source", "roles", "error", "message"),
     [
         ({"data": "t.csv"}, None, ParameterError, "needs positive_label or positive_ids"),
+        (
+            {"data": "t.csv"},
+            {"positive_labels": ()},
+            ParameterError,
+            'label_column="status" positive_label="LABEL"',
+        ),
         ({"data": "t.csv"}, {"label": None}, ParameterError, "needs label_column"),
         ({"data": "t.csv"}, {"label": "x"}, DataError, "no column 'x'"),
         ({"data": "t.csv"}, {"positive_labels": ("H",)}, DataError, "no row has the label H"),
@@ -320,3 +326,17 @@ def test_a_sparse_matrix_with_labels_and_ids_is_read_like_its_text(tmp_path):
     assert members(tmp_path / "one") == members(tmp_path / "two")
     assert one["data"] == two["data"]
     assert load_model(str(tmp_path / "one")).encoding is None
+
+
+def test_growth_accepts_the_same_missing_rule_and_names_another(tmp_path):
+    rows = [row for row in ROWS if row[2] != "NA"]
+    table = write(tmp_path / "t.csv", rows)
+    for name, rule, other in (("one", "mean", None), ("two", "refuse", "zero")):
+        source = TrainingInput(data=table, table=reading(rule))
+        trained(tmp_path / name, source)
+        if other is not None:
+            with pytest.raises(ModelError, match="missing values: refuse then, zero now") as caught:
+                grow(replace(source, table=reading(other)), str(tmp_path / name), 6, Run())
+            assert "columns" not in str(caught.value)
+        grow(source, str(tmp_path / name), 6, Run())
+        assert load_model(str(tmp_path / name)).manifest["encoding"]["missing"] == rule

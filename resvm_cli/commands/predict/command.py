@@ -10,7 +10,7 @@ import typer
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import fold_options
 from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, Task, output_option
-from resvm_cli.options.tables import Annotate, TableFileOptions
+from resvm_cli.options.tables import Annotate, PredictedTableOptions
 from resvm_cli.options.training import ZeroBased, method_option
 from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
 from resvm_cli.parameters import check_contamination
@@ -40,7 +40,7 @@ def predict(
             " found by name, as the model was trained on them.",
         ),
     ] = None,
-    table: TableFileOptions,
+    table: PredictedTableOptions,
     output: Annotated[
         str, output_option("-o", "--output", metavar="FILE", help="Output file (- is stdout).")
     ] = "-",
@@ -175,7 +175,7 @@ def predict(
         member_values=member_values,
         probability=probability,
         ids=ids or table.id_column is not None,
-        table=None if vars(table) == vars(TableFileOptions()) else table.reading(),
+        table=None if vars(table) == vars(PredictedTableOptions()) else table.reading(),
         annotate=annotate,
         zero_based=zero_based,
     )

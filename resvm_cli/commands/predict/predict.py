@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -112,7 +113,7 @@ def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict
     return {
         "model": model.manifest["manifest_sha256"],
         "input": file_digest(source),
-        "options": options,
+        "options": json.loads(json.dumps(options)),  # as it is read back: tuples become lists
     }
 
 
@@ -253,6 +254,9 @@ class _Pass:
             self._n_named += sum(map(bool, block.comments or ()))
             yield scored
             self._run.progress("predicting", self.n_rows, None)
+        if not self.n_rows:
+            hint = None if self._rows.table is None else "the file has column names only"
+            raise DataError(f"{self._rows.name}: no rows", hint)
 
     def _scored(self) -> Iterator[tuple[Block, ScoredBlock]]:
         scorer, run, name = self._scorer, self._run, name_of(self._request.source)
@@ -307,12 +311,20 @@ class _Pass:
                 " far from every support vector; were they preprocessed in the same way?"
             )
         if self._request.ids and not self._n_named:
-            self._run.notice("no row has a trailing comment (# name) to use as its id")
+            self._run.notice(_no_ids(self._rows))
         if self._rows.features is not None:
             from resvm_cli.tables.notes import notes_on_prediction
 
             for text in notes_on_prediction(self._rows.features):
                 self._run.notice(text)
+
+
+def _no_ids(rows: RowInput) -> Text:
+    if rows.is_text:
+        return "no row has a trailing comment (# name) to use as its id"
+    if rows.features is None:
+        return "a sparse matrix has no row ids"
+    return Message("no row has an id; name the column that holds them: {id_column:NAME}")
 
 
 def _score_rows(scorer: BlockScorer, block: Block) -> tuple[Block, ScoredBlock]:

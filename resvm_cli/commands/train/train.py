@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -324,10 +325,30 @@ def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, r
             )
             continue
         remove_part(part.path)
+        if name == "encoding":
+            raise _different_encoding(target, there or {}, here or {})
         raise ModelError(
             f"{target}: was trained with different {name}: {there} then, {here} now",
             Message("train it again with a larger {n_models}"),
         )
+
+
+def _different_encoding(target: str, there: dict[str, Any], here: dict[str, Any]) -> ModelError:
+    """Return the error for columns that are encoded differently, with the first difference."""
+    rules = there.get("missing"), here.get("missing")
+    if rules[0] != rules[1] and None not in rules:
+        return ModelError(
+            f"{target}: was trained with another rule for missing values: {rules[0]} then,"
+            f" {rules[1]} now",
+            Message("omit {missing}: the model has its own rule"),
+        )
+    then, now = ({one["name"]: one for one in map.get("columns", ())} for map in (there, here))
+    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+    where = f": column '{names[0]}' differs" if names else ""
+    return ModelError(
+        f"{target}: was trained with another encoding of the columns{where}",
+        Message("train it again with a larger {n_models}"),
+    )
 
 
 def _adopt_members(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.commands.convert.convert import ConvertRequest, convert
-from resvm_cli.commands.predict.predict import predict
+from resvm_cli.commands.predict.predict import predict, predict_files
 from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
 from resvm_cli.commands.train.train import train
 from resvm_cli.errors import DataError, ParameterError
@@ -106,7 +106,9 @@ def test_a_new_category_has_no_feature_and_is_counted(folder):
 def test_missing_values_are_filled_in_as_in_training(folder):
     rows = [[row[0], "", *row[2:]] for row in NEW]
     write(folder / "gaps.csv", rows, OWN)
-    assert len(predicted(folder, "gaps.csv")) == len(NEW)
+    filled = predicted(folder, "gaps.csv")
+    assert len(filled) == len(NEW)
+    assert predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="mean"))) == filled
     for rule in ("median", "zero"):
         table = TableReading(ColumnRoles(missing=rule))
         with pytest.raises(ParameterError, match="missing cannot be combined with the model"):
@@ -119,6 +121,12 @@ def test_ids_come_from_their_column(folder):
     table = TableReading(ColumnRoles(row_id="name"))
     lines = predicted(folder, "new.csv", table, ids=True)
     assert [line.rpartition("# ")[2] for line in lines] == [row[0] for row in NEW]
+
+
+def test_ids_without_a_column_are_remarked_on_by_its_option(folder):
+    predicted(folder, "new.csv", ids=True)
+    assert 'name the column that holds them: id_column="NAME"' in notes()
+    assert "trailing comment" not in notes()
 
 
 def test_a_model_without_columns_takes_a_matrix_but_no_table(folder):
@@ -206,3 +214,23 @@ def test_rows_without_columns_and_odd_names_cannot_be_annotated(folder):
     assert not (folder / "x_.csv").exists()
     with pytest.raises(ParameterError, match=r"ends in \.csv, \.tsv or \.parquet"):
         predicted(folder, "new.csv", annotate=str(folder / "x.txt"))
+
+
+def test_finished_outputs_are_skipped_with_table_options_too(folder):
+    table = TableReading(ColumnRoles(row_id="name", dropped=("other",)))
+    write(folder / "more.csv", [[*row, "x"] for row in NEW], [*OWN, "other"])
+    request = PredictRequest(str(folder / "m"), "", table=table)
+    sources = [str(folder / "more.csv")]
+    skipped = [
+        predict_files(request, sources, str(folder / "preds"), None, Run()).n_skipped
+        for _ in range(2)
+    ]
+    assert skipped == [0, 1]
+
+
+def test_a_table_of_column_names_only_is_an_error(folder):
+    write(folder / "empty.csv", [], OWN)
+    for rule in (None, ThresholdRule("top", 3)):
+        with pytest.raises(DataError, match=r"empty\.csv: no rows") as caught:
+            predicted(folder, "empty.csv", threshold=rule)
+        assert caught.value.hint == "the file has column names only"
