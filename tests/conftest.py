@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,9 @@ from tests.forks import spare_the_disk
 from tests.programs import Ran, run_resvm
 
 spare_the_disk()
+# A shell's background job ignores Ctrl-C, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # As many tests run as there are cores: a second thread only spins.
 threadpool_limits(1)
 libsvm.use_threads(1)
