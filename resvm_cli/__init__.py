@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         tune,
     )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "Model",
     "OutOfBagRows",
