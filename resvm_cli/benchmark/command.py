@@ -6,23 +6,23 @@ import shlex
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import fold_options
+from resvm_cli.options.option_groups import argument, fold_options, option
 from resvm_cli.options.running import (
+    JSON,
+    QUIET,
+    TASK,
     ClusterOptions,
-    Json,
-    Quiet,
-    Task,
     TrainingRunOptions,
     output_option,
     running_option,
 )
-from resvm_cli.options.training import ZeroBased, data_option
-from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
+from resvm_cli.options.training import ZERO_BASED, data_option
+from resvm_cli.options.values import parse_choice, parse_number, parse_task
 from resvm_cli.report import terminal
 from resvm_cli.running.run import as_ranges
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from resvm_cli.benchmark.cells import Protocol
     from resvm_cli.benchmark.data import OwnData
 
-plan_option = partial(typer.Option, rich_help_panel="Plan")
-own_option = partial(typer.Option, rich_help_panel="Your own data")
-draw_option = partial(typer.Option, rich_help_panel="Draw")
+plan_option = partial(option, panel="Plan")
+own_option = partial(option, panel="Your own data")
+draw_option = partial(option, panel="Draw")
 MAX_LEVELS = 1000
 
 benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
@@ -52,124 +52,77 @@ def described() -> None:
 @benchmark.command()
 @fold_options
 def run(
-    output: Annotated[
-        str,
-        output_option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="Directory for results.jsonl, written line by line, and a record of the run.",
-        ),
-    ],
-    data_dir: Annotated[
-        str,
-        data_option(
-            metavar="DIR",
-            help="Directory with the paper's data files, plain or compressed, named as on the"
-            " LIBSVM page.",
-        ),
-    ] = ".",
-    tasks: Annotated[
-        str | None,
-        plan_option(
-            metavar="NAME,...",
-            help="synthetic, cancer, ijcnn1, covtype, mnist (all digits), mnist-7, sensit-1 ...",
-            show_default="all",
-        ),
-    ] = None,
-    settings: Annotated[
-        str | None,
-        plan_option(
-            metavar="NAME,...", help="supervised, pu, semi-supervised.", show_default="all three"
-        ),
-    ] = None,
-    methods: Annotated[
-        str | None,
-        plan_option(
-            metavar="NAME,...",
-            help="resvm, bagging, cwsvm, cwsvm-published (linear, LIBLINEAR without a bias).",
-            show_default="all",
-        ),
-    ] = None,
-    repetitions: Annotated[
-        int, plan_option(metavar="N", help="Number of draws for each task in each setting.")
-    ] = 20,
-    protocol: Annotated[
-        str | None,
-        plan_option(
-            metavar="NAME",
-            help="paper: grid search by pu_score in 10-fold cross-validation, 50 members, votes;"
-            " fast: the current recommendation (train --auto);"
-            " search: like paper, but with random search.",
-            show_default="paper; fast with --data",
-        ),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        plan_option(
-            metavar="FILE",
-            help="Custom grids for --protocol paper; resvm benchmark grids prints the defaults.",
-        ),
-    ] = None,
-    trials: Annotated[
-        int | None,
-        plan_option(
-            metavar="N", help="Candidates per method, with --protocol search.", show_default="100"
-        ),
-    ] = None,
-    data: Annotated[
-        str | None,
-        own_option(metavar="FILE", help="Labeled file to use instead of the paper's data."),
-    ] = None,
-    positive_label: Annotated[
-        float | None, own_option(metavar="LABEL", help="Label of the truly positive rows.")
-    ] = None,
-    n_pos: Annotated[
-        int | None, own_option(metavar="N", help="Number of rows in P.", show_default=False)
-    ] = None,
-    n_unl: Annotated[
-        int | None, own_option(metavar="N", help="Number of rows in U.", show_default=False)
-    ] = None,
-    contamination_pos: Annotated[
-        str | None,
-        own_option(
-            metavar="A,...|LOW:HIGH:STEP",
-            help="Fractions of P that are truly negative: 0,0.1,0.3 or 0:0.6:0.1. Use with --data,"
-            " or with --tasks to replace the paper's settings.",
-            show_default="0",
-        ),
-    ] = None,
-    contamination_unl: Annotated[
-        str | None,
-        own_option(
-            metavar="B,...|LOW:HIGH:STEP",
-            help="Fractions of U that are truly positive.",
-            show_default="0",
-        ),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        own_option(
-            metavar="FILE",
-            help="Group of each row, one per line; test rows never share a group with rows in P or"
-            " U.",
-        ),
-    ] = None,
-    zero_based: ZeroBased = False,
-    json: Json = False,
-    resume: Annotated[
-        bool,
-        running_option(
-            "--resume", help="Continue a run in DIR: keep its results and compute the missing ones."
-        ),
-    ] = False,
-    task: Task = None,
-    seed: Annotated[
-        int,
-        running_option(
-            metavar="N", help="Random seed; the same seed and data give the same results."
-        ),
-    ] = 0,
+    output: str = output_option(
+        "-o, --output DIR",
+        "Directory for results.jsonl, written line by line, and a record of the run.",
+        default=...,
+    ),
+    data_dir: str = data_option(
+        "--data-dir DIR",
+        "Directory with the paper's data files, plain or compressed, named as on the LIBSVM page.",
+        default=".",
+    ),
+    tasks: str | None = plan_option(
+        "--tasks NAME,...",
+        "synthetic, cancer, ijcnn1, covtype, mnist (all digits), mnist-7, sensit-1 ...",
+        show_default="all",
+    ),
+    settings: str | None = plan_option(
+        "--settings NAME,...", "supervised, pu, semi-supervised.", show_default="all three"
+    ),
+    methods: str | None = plan_option(
+        "--methods NAME,...",
+        "resvm, bagging, cwsvm, cwsvm-published (linear, LIBLINEAR without a bias).",
+        show_default="all",
+    ),
+    repetitions: int = plan_option(
+        "--repetitions N", "Number of draws for each task in each setting.", default=20
+    ),
+    protocol: str | None = plan_option(
+        "--protocol NAME",
+        "paper: grid search by pu_score in 10-fold cross-validation, 50 members, votes; fast: the"
+        " current recommendation (train --auto); search: like paper, but with random search.",
+        show_default="paper; fast with --data",
+    ),
+    grid: str | None = plan_option(
+        "--grid FILE",
+        "Custom grids for --protocol paper; resvm benchmark grids prints the defaults.",
+    ),
+    trials: int | None = plan_option(
+        "--trials N", "Candidates per method, with --protocol search.", show_default="100"
+    ),
+    data: str | None = own_option(
+        "--data FILE", "Labeled file to use instead of the paper's data."
+    ),
+    positive_label: float | None = own_option(
+        "--positive-label LABEL", "Label of the truly positive rows."
+    ),
+    n_pos: int | None = own_option("--n-pos N", "Number of rows in P.", show_default=False),
+    n_unl: int | None = own_option("--n-unl N", "Number of rows in U.", show_default=False),
+    contamination_pos: str | None = own_option(
+        "--contamination-pos A,...|LOW:HIGH:STEP",
+        "Fractions of P that are truly negative: 0,0.1,0.3 or 0:0.6:0.1. Use with --data, or with"
+        " --tasks to replace the paper's settings.",
+        show_default="0",
+    ),
+    contamination_unl: str | None = own_option(
+        "--contamination-unl B,...|LOW:HIGH:STEP",
+        "Fractions of U that are truly positive.",
+        show_default="0",
+    ),
+    groups: str | None = own_option(
+        "--groups FILE",
+        "Group of each row, one per line; test rows never share a group with rows in P or U.",
+    ),
+    zero_based: bool = ZERO_BASED,
+    json: bool = JSON,
+    resume: bool = running_option(
+        "--resume", "Continue a run in DIR: keep its results and compute the missing ones."
+    ),
+    task: str | None = TASK,
+    seed: int = running_option(
+        "--seed N", "Random seed; the same seed and data give the same results.", default=0
+    ),
     *,
     cluster: ClusterOptions,
     running: TrainingRunOptions,
@@ -231,9 +184,9 @@ def run(
 def _own_data(path: str, sizes: dict[str, Any], groups: str | None, zero_based: bool) -> OwnData:
     from resvm_cli.benchmark.data import OwnData
 
-    for option, value in sizes.items():
+    for name, value in sizes.items():
         if value is None:
-            raise CommandLineError(f"--data needs {option}")
+            raise CommandLineError(f"--data needs {name}")
     label, n_pos, n_unl = sizes.values()
     return OwnData(path, label, n_pos, n_unl, groups, zero_based)
 
@@ -252,9 +205,9 @@ def _protocol(name: str, grid: str | None, trials: int | None) -> Protocol:
 
 def _refuse(options: dict[str, Any], reason: str) -> None:
     """Raise an error if one of these options was given."""
-    for option, value in options.items():
+    for name, value in options.items():
         if value is not None:
-            raise CommandLineError(f"{option} {reason}")
+            raise CommandLineError(f"{name} {reason}")
 
 
 def _listed(
@@ -296,30 +249,22 @@ def _summarize(lines: dict[str, str], path: str) -> None:
 
 @benchmark.command()
 def report(
-    directories: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DIR...",
-            help="Directories written by resvm benchmark run. Runs with the same protocol, seed and"
-            " grids are joined; two different runs are compared side by side.",
-        ),
-    ],
-    markdown: Annotated[
-        str | None,
-        output_option(metavar="FILE", help="Write all tables as Markdown (- is stdout)."),
-    ] = None,
-    csv: Annotated[
-        str | None,
-        output_option(
-            metavar="FILE", help="Write one line per task, setting and method (- is stdout)."
-        ),
-    ] = None,
-    html: Annotated[
-        str | None,
-        output_option(metavar="FILE", help="Write an HTML page with sortable tables and figures."),
-    ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    directories: list[str] = argument(
+        "DIR...",
+        "Directories written by resvm benchmark run. Runs with the same protocol, seed and grids"
+        " are joined; two different runs are compared side by side.",
+    ),
+    markdown: str | None = output_option(
+        "--markdown FILE", "Write all tables as Markdown (- is stdout)."
+    ),
+    csv: str | None = output_option(
+        "--csv FILE", "Write one line per task, setting and method (- is stdout)."
+    ),
+    html: str | None = output_option(
+        "--html FILE", "Write an HTML page with sortable tables and figures."
+    ),
+    json: bool = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Compare the tables of a benchmark with the published ones, with tests and verdicts.
 
@@ -357,74 +302,44 @@ def report(
 @benchmark.command()
 @fold_options
 def figure(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="resampling, densities, curves or contamination.",
-            autocompletion=offered("resampling", "densities", "curves", "contamination"),
-        ),
-    ],
-    directories: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[DIR...]",
-            help="For contamination: one run that varies the contamination of U, P or both, or one"
-            " run for each.",
-        ),
-    ] = None,
+    name: str = argument(
+        "NAME",
+        "resampling, densities, curves or contamination.",
+        completions=("resampling", "densities", "curves", "contamination"),
+    ),
+    directories: list[str] | None = argument(
+        "[DIR...]",
+        "For contamination: one run that varies the contamination of U, P or both, or one run for"
+        " each.",
+        default=None,
+    ),
     *,
-    output: Annotated[
-        str,
-        output_option("-o", "--output", metavar="FILE", help="Output file: .svg, .png or .pdf."),
-    ],
-    task: Annotated[
-        str | None,
-        draw_option(
-            metavar="NAME",
-            help="For curves: name of a task, such as mnist-7.",
-            show_default="synthetic",
-        ),
-    ] = None,
-    setting: Annotated[
-        str | None,
-        draw_option(
-            metavar="NAME",
-            help="For curves: supervised, pu or semi-supervised.",
-            show_default="semi-supervised",
-        ),
-    ] = None,
-    repetition: Annotated[
-        int | None,
-        draw_option(
-            metavar="N",
-            help="For curves and densities: which repetition to draw.",
-            show_default="0",
-        ),
-    ] = None,
-    protocol: Annotated[
-        str | None,
-        draw_option(
-            metavar="NAME", help="For curves: paper, fast or search.", show_default="paper"
-        ),
-    ] = None,
-    data_dir: Annotated[
-        str | None,
-        data_option(
-            metavar="DIR",
-            help="For curves: directory with the paper's files, as in benchmark run.",
-            show_default=".",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        running_option(
-            metavar="N",
-            help="For curves and densities: the seed of the benchmark run.",
-            show_default="0",
-        ),
-    ] = None,
-    json: Json = False,
+    output: str = output_option(
+        "-o, --output FILE", "Output file: .svg, .png or .pdf.", default=...
+    ),
+    task: str | None = draw_option(
+        "--task NAME", "For curves: name of a task, such as mnist-7.", show_default="synthetic"
+    ),
+    setting: str | None = draw_option(
+        "--setting NAME",
+        "For curves: supervised, pu or semi-supervised.",
+        show_default="semi-supervised",
+    ),
+    repetition: int | None = draw_option(
+        "--repetition N", "For curves and densities: which repetition to draw.", show_default="0"
+    ),
+    protocol: str | None = draw_option(
+        "--protocol NAME", "For curves: paper, fast or search.", show_default="paper"
+    ),
+    data_dir: str | None = data_option(
+        "--data-dir DIR",
+        "For curves: directory with the paper's files, as in benchmark run.",
+        show_default=".",
+    ),
+    seed: int | None = running_option(
+        "--seed N", "For curves and densities: the seed of the benchmark run.", show_default="0"
+    ),
+    json: bool = JSON,
     running: TrainingRunOptions,
 ) -> None:
     """Draw one of the paper's four figures.
@@ -485,16 +400,12 @@ def figure(
 
 @benchmark.command()
 def join(
-    directories: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DIR...",
-            help="Directories of benchmark runs with the same protocol, seed and grids.",
-        ),
-    ],
-    output: Annotated[str, output_option("-o", "--output", metavar="DIR", help="New directory.")],
-    json: Json = False,
-    quiet: Quiet = False,
+    directories: list[str] = argument(
+        "DIR...", "Directories of benchmark runs with the same protocol, seed and grids."
+    ),
+    output: str = output_option("-o, --output DIR", "New directory.", default=...),
+    json: bool = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Join the results of several directories as if they came from a single run.
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, TypeAlias
-
-import typer
+from typing import TYPE_CHECKING, TypeAlias
 
 from resvm_cli.errors import DataError, FileError, ParameterError
-from resvm_cli.options.option_groups import fold_options
-from resvm_cli.options.running import Json, Quiet, command_run
+from resvm_cli.options.option_groups import argument, fold_options, option
+from resvm_cli.options.running import JSON, QUIET, command_run
 from resvm_cli.options.tables import TableOptions
-from resvm_cli.options.training import ZeroBased
-from resvm_cli.options.values import offered, parse_kernel
+from resvm_cli.options.training import ZERO_BASED
+from resvm_cli.options.values import parse_kernel
 from resvm_cli.records import dataclass
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
@@ -40,27 +38,17 @@ MAX_NAMED = 20  # maximum number of features and labels to list
 @fold_options
 def check(
     *,
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE...", help="svmlight files or tables (- is stdin)."),
-    ],
+    files: list[str] = argument("FILE...", "svmlight files or tables (- is stdin)."),
     table: TableOptions,
-    most: Annotated[
-        int, typer.Option("--max", metavar="N", min=1, help="Bad lines to show per file.")
-    ] = 20,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            "-t",
-            "--kernel",
-            metavar="NAME",
-            autocompletion=offered("precomputed"),
-            help="precomputed: rows are kernel values, 0:serial 1:K(x,x1) ...",
-        ),
-    ] = None,
-    zero_based: ZeroBased = False,
-    json: Json = False,
-    quiet: Quiet = False,
+    most: int = option("--max N", "Bad lines to show per file.", default=20, min=1),
+    kernel: str | None = option(
+        "-t, --kernel NAME",
+        "precomputed: rows are kernel values, 0:serial 1:K(x,x1) ...",
+        completions=("precomputed",),
+    ),
+    zero_based: bool = ZERO_BASED,
+    json: bool = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """List every bad line, then summarize the file (exit code 3 if any line is bad).
 

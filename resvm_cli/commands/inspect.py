@@ -8,12 +8,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from resvm_cli.errors import CommandLineError, DataError, Message, ModelError
-from resvm_cli.options.running import Json, output_option
+from resvm_cli.options.option_groups import argument
+from resvm_cli.options.running import JSON, output_option
 from resvm_cli.options.training import data_option
 from resvm_cli.records import dataclass
 from resvm_cli.report.console import rendered
@@ -31,27 +30,18 @@ SHOWN = 20  # columns of a table
 
 
 def inspect(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Directory written by resvm train.")
-    ],
-    weights: Annotated[
-        bool,
-        output_option(
-            "--weights",
-            help="Print the feature weights as TSV on stdout, largest first: of linear models, or"
-            " of members trained with --feature-weights.",
-        ),
-    ] = False,
-    feature_map: Annotated[
-        str | None,
-        data_option(
-            "--map",
-            metavar="FILE",
-            help="With --weights: feature names, written by resvm convert --map.",
-            show_default="the model's own, if it was trained on a table",
-        ),
-    ] = None,
-    json: Json = False,
+    model: str = argument("MODEL", "Directory written by resvm train."),
+    weights: bool = output_option(
+        "--weights",
+        "Print the feature weights as TSV on stdout, largest first: of linear models, or of"
+        " members trained with --feature-weights.",
+    ),
+    feature_map: str | None = data_option(
+        "--map FILE",
+        "With --weights: feature names, written by resvm convert --map.",
+        show_default="the model's own, if it was trained on a table",
+    ),
+    json: bool = JSON,
 ) -> None:
     """Show the contents of a model and verify that it is intact (exit code 4 if not).
 

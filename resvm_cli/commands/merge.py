@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from resvm_cli.options.running import Force, Json, Quiet, command_run, output_option
+from resvm_cli.options.option_groups import argument
+from resvm_cli.options.running import FORCE, JSON, QUIET, command_run, output_option
 from resvm_cli.report import training
 
 
 def merge(
-    parts: Annotated[
-        list[str],
-        typer.Argument(metavar="PART...", help="Part directories written by resvm train --task."),
-    ],
-    output: Annotated[
-        str, output_option("-o", "--output", metavar="DIR", help="Model directory to write.")
-    ] = "resvm-model",
-    force: Force = False,
-    json: Json = False,
-    quiet: Quiet = False,
+    parts: list[str] = argument("PART...", "Part directories written by resvm train --task."),
+    output: str = output_option(
+        "-o, --output DIR", "Model directory to write.", default="resvm-model"
+    ),
+    force: bool = FORCE,
+    json: bool = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Join the parts trained by the tasks of an array job into one model.
 

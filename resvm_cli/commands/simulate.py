@@ -10,16 +10,14 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
-
-import typer
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from resvm_cli.errors import CommandLineError, ParameterError, Text
-from resvm_cli.options.option_groups import fold_options
-from resvm_cli.options.running import Json, Quiet, output_option, running_option
+from resvm_cli.options.option_groups import fold_options, option
+from resvm_cli.options.running import JSON, QUIET, output_option, running_option
 from resvm_cli.options.tables import TableOptions
-from resvm_cli.options.training import ZeroBased, data_option
-from resvm_cli.options.values import offered, parse_choice, single_number
+from resvm_cli.options.training import ZERO_BASED, data_option
+from resvm_cli.options.values import parse_choice, single_number
 from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import note, print_result, say
 from resvm_cli.running.run import done_when
@@ -42,91 +40,59 @@ LIMITS = {
     "decimals": (0, 17),
 }
 
-set_option = partial(typer.Option, rich_help_panel="Sets")
+set_option = partial(option, panel="Sets")
 
 
 @fold_options
 def simulate(
     *,
-    data: Annotated[
-        str | None,
-        data_option(metavar="FILE", help="Labeled rows to draw from (svmlight or a table)."),
-    ] = None,
+    data: str | None = data_option(
+        "--data FILE", "Labeled rows to draw from (svmlight or a table)."
+    ),
     table: TableOptions,
-    positive_label: Annotated[
-        list[str] | None,
-        data_option(
-            metavar="LABEL",
-            help="With --data: rows with this label are truly positive, all others negative.",
-        ),
-    ] = None,
-    synthetic: Annotated[
-        bool,
-        data_option("--synthetic", help="Use the paper's 2-D synthetic problem instead of a file."),
-    ] = False,
-    zero_based: ZeroBased = False,
-    n_pos: Annotated[
-        int | None,
-        set_option(
-            metavar="N",
-            help="Number of rows in P.",
-            show_default="required with --data; synthetic: 100",
-        ),
-    ] = None,
-    n_unl: Annotated[
-        int | None,
-        set_option(
-            metavar="N",
-            help="Number of rows in U.",
-            show_default="required with --data; synthetic: 200",
-        ),
-    ] = None,
-    contamination_pos: Annotated[
-        float, set_option(metavar="A", help="Fraction of P that is truly negative.")
-    ] = 0.0,
-    contamination_unl: Annotated[
-        float, set_option(metavar="B", help="Fraction of U that is truly positive.")
-    ] = 0.0,
-    test_pos: Annotated[
-        int | None,
-        set_option(
-            metavar="N", help="Positive test rows.", show_default="all remaining; synthetic: 5000"
-        ),
-    ] = None,
-    test_neg: Annotated[
-        int | None,
-        set_option(
-            metavar="N", help="Negative test rows.", show_default="all remaining; synthetic: 5000"
-        ),
-    ] = None,
-    labelling: Annotated[
-        str,
-        set_option(
-            metavar="NAME",
-            autocompletion=offered(*RULES),
-            help="How known positives are chosen: random, or biased by their features.",
-        ),
-    ] = "random",
-    decimals: Annotated[
-        int | None, set_option(metavar="N", help="Round synthetic points to N decimals.")
-    ] = None,
-    output: Annotated[
-        str,
-        output_option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="New directory for pos.svm, unl.svm, test.svm and truth.csv.",
-        ),
-    ] = "simulated",
-    json: Json = False,
-    seed: Annotated[
-        int,
-        running_option(
-            metavar="N", help="Random seed; the same seed and data give identical files."
-        ),
-    ] = 0,
-    quiet: Quiet = False,
+    positive_label: list[str] | None = data_option(
+        "--positive-label LABEL",
+        "With --data: rows with this label are truly positive, all others negative.",
+    ),
+    synthetic: bool = data_option(
+        "--synthetic", "Use the paper's 2-D synthetic problem instead of a file."
+    ),
+    zero_based: bool = ZERO_BASED,
+    n_pos: int | None = set_option(
+        "--n-pos N", "Number of rows in P.", show_default="required with --data; synthetic: 100"
+    ),
+    n_unl: int | None = set_option(
+        "--n-unl N", "Number of rows in U.", show_default="required with --data; synthetic: 200"
+    ),
+    contamination_pos: float = set_option(
+        "--contamination-pos A", "Fraction of P that is truly negative.", default=0.0
+    ),
+    contamination_unl: float = set_option(
+        "--contamination-unl B", "Fraction of U that is truly positive.", default=0.0
+    ),
+    test_pos: int | None = set_option(
+        "--test-pos N", "Positive test rows.", show_default="all remaining; synthetic: 5000"
+    ),
+    test_neg: int | None = set_option(
+        "--test-neg N", "Negative test rows.", show_default="all remaining; synthetic: 5000"
+    ),
+    labelling: str = set_option(
+        "--labelling NAME",
+        "How known positives are chosen: random, or biased by their features.",
+        default="random",
+        completions=(*RULES,),
+    ),
+    decimals: int | None = set_option("--decimals N", "Round synthetic points to N decimals."),
+    output: str = output_option(
+        "-o, --output DIR",
+        "New directory for pos.svm, unl.svm, test.svm and truth.csv.",
+        default="simulated",
+    ),
+    json: bool = JSON,
+    seed: int = running_option(
+        "--seed N", "Random seed; the same seed and data give identical files.", default=0
+    ),
+    quiet: bool = QUIET,
 ) -> None:
     """Draw P, U and test files from labeled data, with the contamination that you choose.
 

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resvm_cli.options.option_groups import explicit_options, fold_options, table_options
+from resvm_cli.options.option_groups import explicit_options, fold_options, option, table_options
 from resvm_cli.options.running import (
+    JSON,
+    SEED,
+    TASK,
     ClusterOptions,
-    Json,
-    Seed,
-    Task,
     TrainingRunOptions,
     output_option,
 )
 from resvm_cli.options.tables import TableOptions
-from resvm_cli.options.training import DataOptions, Groups, given_values
+from resvm_cli.options.training import GROUPS, DataOptions, given_values
 from resvm_cli.options.values import parse_task
 from resvm_cli.parameters import (
     METHOD_NAMES,
@@ -71,45 +71,32 @@ SHARED = {name: METHOD_TABLE[name] for name in SHARED_NAMES if name != "seed"}
 class TuningOptions:
     """What to tune, over which ranges, and how to find and score candidates."""
 
-    folds_file: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Your own folds: one fold name per row, first for P, then for U."
-        ),
-    ] = None
-    no_extend: Annotated[
-        bool,
-        typer.Option(
-            "--no-extend", help="Only warn if the best value lies on the edge of a range."
-        ),
-    ] = False
+    folds_file: str | None = option(
+        "--folds-file FILE", "Your own folds: one fold name per row, first for P, then for U."
+    )
+    no_extend: bool = option(
+        "--no-extend", "Only warn if the best value lies on the edge of a range."
+    )
 
 
 @fold_options
 def tune(
     context: typer.Context,
     *,
-    output: Annotated[
-        str,
-        output_option("-o", "--output", metavar="DIR", help="Directory for trials and best.json."),
-    ] = "resvm-tuning",
+    output: str = output_option(
+        "-o, --output DIR", "Directory for trials and best.json.", default="resvm-tuning"
+    ),
     data: DataOptions,
     table: TableOptions,
-    groups: Groups = None,
+    groups: str | None = GROUPS,
     tuning: TuningOptions,
-    resume: Annotated[
-        bool,
-        output_option("--resume", help="Continue the run in -o, or start a new one."),
-    ] = False,
-    plot: Annotated[
-        str | None,
-        output_option(
-            metavar="FILE", help="Plot the score against each parameter (.png, .svg, .pdf)."
-        ),
-    ] = None,
-    json: Json = False,
-    task: Task = None,
-    seed: Seed = 0,
+    resume: bool = output_option("--resume", "Continue the run in -o, or start a new one."),
+    plot: str | None = output_option(
+        "--plot FILE", "Plot the score against each parameter (.png, .svg, .pdf)."
+    ),
+    json: bool = JSON,
+    task: str | None = TASK,
+    seed: int = SEED,
     cluster: ClusterOptions,
     running: TrainingRunOptions,
 ) -> None:
@@ -222,7 +209,7 @@ def print_task(
 
 def _table_options(reading: TableReading) -> Iterator[tuple[str, str | bool | None]]:
     roles = reading.roles
-    for option, value in (
+    for name, value in (
         ("--id-column", roles.row_id),
         ("--label-column", roles.label),
         ("--columns", ",".join(roles.only)),
@@ -232,7 +219,7 @@ def _table_options(reading: TableReading) -> Iterator[tuple[str, str | bool | No
         ("--separator", reading.separator),
         ("--array", reading.array),
     ):
-        yield option, value or None
+        yield name, value or None
     if reading.header is not None:
         yield "--header" if reading.header else "--no-header", True
     yield "--decimal-comma", reading.decimal_comma or None

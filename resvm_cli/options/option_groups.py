@@ -2,20 +2,21 @@
 
 Typer creates one option for each parameter of a command's signature. So a group is replaced by its
 fields in the signature, and the values are collected into the group when the command is called.
-Options for the parameter table are generated from its rows. ``--help`` lists the most important
-options first.
+Options are declared as ``--help`` shows them, those of the parameter table are generated from its
+rows. ``--help`` lists the most important options first.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, MutableSequence
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache, partial, wraps
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Any, TypeAlias, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from resvm_cli.errors import CommandLineError, Message
 from resvm_cli.files.atomic import check_outputs
@@ -27,7 +28,6 @@ from resvm_cli.report.terminal import in_options
 
 Command: TypeAlias = Callable[..., None]
 LARGEST_NUMBER = 2**53
-option_group = dataclass(frozen=True, eq=False)
 OUTPUT = "Output"
 FIRST = ("Data", "Columns", "Ranking", OUTPUT)
 PATH = re.compile(r"\b(FILE|DIR|MAP|MODEL|PART|PREDICTIONS)\b")  # metavars of paths
@@ -43,44 +43,79 @@ RARELY_NEEDED = {
 TYPES = {"integer": int, "number": float, "flag": bool}  # others are text
 
 
+def option(
+    declared: str,
+    help: str,
+    default: Any = None,
+    *,
+    panel: str | None = None,
+    completions: Sequence[str] = (),
+    **more: Any,
+) -> Any:
+    """Return an option, declared as --help shows it: ``-j, --jobs N``. A flag is off by default."""
+    words = declared.replace(", ", " ").split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = words[-1] if len(names) < len(words) else None
+    if metavar is None and default is None and "/" not in declared:
+        default = False
+    if completions:
+        more["autocompletion"] = offered(*completions)
+    return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel, **more)
+
+
+def argument(
+    metavar: str, help: str, default: Any = ..., *, completions: Sequence[str] = ()
+) -> Any:
+    """Return an argument of a command, required unless it has a default."""
+    completion = offered(*completions) if completions else None
+    return typer.Argument(default, metavar=metavar, help=help, autocompletion=completion)
+
+
+def option_group(group: type) -> Any:
+    """Make the fields of a class options of the commands that take it as an argument."""
+    group.options = dict(getattr(group, "options", {}))  # type: ignore[attr-defined]
+    for name in group.__annotations__:
+        declared = getattr(group, name, None)
+        if isinstance(declared, OptionInfo):
+            group.options[name] = declared  # type: ignore[attr-defined]
+            setattr(group, name, declared.default)
+    return dataclass(frozen=True, eq=False)(group)
+
+
 def table_options(table: Mapping[str, Parameter], *, last: bool = False) -> Callable[[type], Any]:
     """Add one option per parameter of the table to a group, before or after its own options."""
 
     def add(group: type) -> Any:
-        made = {name: annotation(parameter) for name, parameter in table.items()}
         for name, parameter in table.items():
-            setattr(group, name, parameter.default)
+            setattr(group, name, _table_option(parameter))
         own = group.__annotations__
+        made = {name: _type_of(parameter) for name, parameter in table.items()}
         group.__annotations__ = {**own, **made} if last else {**made, **own}
         return option_group(group)
 
     return add
 
 
-def annotation(parameter: Parameter) -> Any:
-    """Return the typer annotation of a parameter's option."""
-    option = "--" + parameter.name.replace("_", "-")
+def _table_option(parameter: Parameter) -> Any:
     more: dict[str, Any] = {}
     if parameter.shown is not None:
         more["show_default"] = in_options(Message(parameter.shown))
-    if parameter.choices:
-        more["autocompletion"] = offered(*parameter.choices)
-    names = [option] if parameter.letter is None else [f"-{parameter.letter}", option]
-    kind: Any = TYPES.get(parameter.kind, str)
-    if parameter.choices:  # a name, or a number as text
-        kind = str
-    if parameter.default is None:
-        kind = kind | None
-    return Annotated[
-        kind,
-        typer.Option(
-            *names,
-            metavar=parameter.metavar,
-            help=in_options(Message(parameter.help)),
-            rich_help_panel=ADVANCED if parameter.advanced else parameter.panel,
-            **more,
-        ),
-    ]
+    letter = "" if parameter.letter is None else f"-{parameter.letter}, "
+    name = parameter.name.replace("_", "-")
+    return option(
+        f"{letter}--{name} {parameter.metavar or ''}",
+        in_options(Message(parameter.help)),
+        parameter.default,
+        panel=ADVANCED if parameter.advanced else parameter.panel,
+        completions=parameter.choices,
+        **more,
+    )
+
+
+def _type_of(parameter: Parameter) -> Any:
+    # a parameter with choices is a name, or a number as text
+    kind: Any = str if parameter.choices else TYPES.get(parameter.kind, str)
+    return kind | None if parameter.default is None else kind
 
 
 def fold_options(command: Command) -> Command:
@@ -153,7 +188,7 @@ def _options_of(group: Any) -> tuple[inspect.Parameter, ...]:
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            default=group.options.get(field.name, field.default),
             annotation=annotations[field.name],
         )
         for field in fields(group)

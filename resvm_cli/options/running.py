@@ -6,35 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
-
-import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import OUTPUT, option_group
+from resvm_cli.options.option_groups import OUTPUT, RUNNING, option, option_group
 from resvm_cli.parameters import METHOD_TABLE
 from resvm_cli.report import console, terminal
 from resvm_cli.running.run import Run
 
-output_option = partial(typer.Option, rich_help_panel=OUTPUT)
-running_option = partial(typer.Option, rich_help_panel="Running")
+output_option = partial(option, panel=OUTPUT)
+running_option = partial(option, panel=RUNNING)
 
-Json = Annotated[bool, output_option("--json", help="Print the result as JSON on stdout.")]
-Force = Annotated[bool, output_option("--force", help="Replace an existing model.")]
-Seed = Annotated[int, running_option(metavar="N", help=METHOD_TABLE["seed"].help)]
-Task = Annotated[
-    str | None,
-    running_option(
-        metavar="I/N|auto[/N]",
-        help="Do only part I of N (I starts at 1); auto reads the part from the array job of Slurm,"
-        " PBS, Grid Engine, LSF, HyperQueue, AWS Batch or Kubernetes.",
-    ),
-]
-Members = Annotated[
-    str | None,
-    running_option(metavar="A:B", help="Train only members A to B - 1, numbered from 0."),
-]
-Quiet = Annotated[bool, running_option("-q", "--quiet", help="Print only errors and warnings.")]
+JSON = output_option("--json", "Print the result as JSON on stdout.")
+FORCE = output_option("--force", "Replace an existing model.")
+SEED = running_option("--seed N", METHOD_TABLE["seed"].help, default=0)
+TASK = running_option(
+    "--task I/N|auto[/N]",
+    "Do only part I of N (I starts at 1); auto reads the part from the array job of Slurm, PBS,"
+    " Grid Engine, LSF, HyperQueue, AWS Batch or Kubernetes.",
+)
+MEMBERS = running_option("--members A:B", "Train only members A to B - 1, numbered from 0.")
+QUIET = running_option("-q, --quiet", "Print only errors and warnings.")
 
 
 @contextmanager
@@ -49,20 +40,17 @@ def command_run(quiet: bool) -> Iterator[Run]:
 class ClusterOptions:
     """The cluster that runs the tasks."""
 
-    cluster: Annotated[
-        str | None,
-        running_option(
-            metavar="ADDRESS|FILE|auto",
-            help="Run on a Dask cluster: tcp://host:8786, a scheduler file, or auto"
-            " (DASK_SCHEDULER_ADDRESS).",
-        ),
-    ] = None
-    cluster_timeout: Annotated[
-        float,
-        running_option(
-            metavar="S", min=0.1, help="Seconds to wait for the scheduler and its workers."
-        ),
-    ] = 30.0
+    cluster: str | None = running_option(
+        "--cluster ADDRESS|FILE|auto",
+        "Run on a Dask cluster: tcp://host:8786, a scheduler file, or auto"
+        " (DASK_SCHEDULER_ADDRESS).",
+    )
+    cluster_timeout: float = running_option(
+        "--cluster-timeout S",
+        "Seconds to wait for the scheduler and its workers.",
+        default=30.0,
+        min=0.1,
+    )
 
     @contextmanager
     def connected(self, run: Run) -> Iterator[Run]:
@@ -85,18 +73,13 @@ class ClusterOptions:
 class RunningOptions:
     """How a command runs; none of these options affects the result."""
 
-    jobs: Annotated[
-        int | None,
-        running_option(
-            "-j",
-            "--jobs",
-            metavar="N",
-            min=1,
-            help="Number of threads; does not affect the result.",
-            show_default="as many as the work can use",
-        ),
-    ] = None
-    quiet: Quiet = False
+    jobs: int | None = running_option(
+        "-j, --jobs N",
+        "Number of threads; does not affect the result.",
+        min=1,
+        show_default="as many as the work can use",
+    )
+    quiet: bool = QUIET
 
     @contextmanager
     def run(self, cluster: ClusterOptions | None = None) -> Iterator[Run]:
@@ -117,25 +100,18 @@ class RunningOptions:
 class TrainingRunOptions(RunningOptions):
     """How a command that trains members runs."""
 
-    member_timeout: Annotated[
-        float | None,
-        running_option(
-            metavar="SECONDS",
-            help="Stop without writing anything if training one member takes longer.",
-            show_default="no limit",
-        ),
-    ] = None
+    member_timeout: float | None = running_option(
+        "--member-timeout SECONDS",
+        "Stop without writing anything if training one member takes longer.",
+        show_default="no limit",
+    )
 
-    memory_mb: Annotated[
-        float | None,
-        running_option(
-            metavar="MB",
-            min=1,
-            help="Limit memory by using fewer threads and smaller caches and by training members in"
-            " rounds.",
-            show_default="no limit",
-        ),
-    ] = None
+    memory_mb: float | None = running_option(
+        "--memory-mb MB",
+        "Limit memory by using fewer threads and smaller caches and by training members in rounds.",
+        min=1,
+        show_default="no limit",
+    )
 
     def _limited(self, run: Run) -> Run:
         """Return the run with limits on threads, memory and time per member."""

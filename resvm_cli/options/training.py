@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from resvm_cli.options.option_groups import table_options
+from resvm_cli.options.option_groups import option, table_options
 from resvm_cli.options.values import number_or_text, parse_kernel, single_number
 from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, ScaleChoice
 
@@ -17,92 +15,58 @@ if TYPE_CHECKING:
     from resvm_cli.training.choice import TrainingChoice
     from resvm_cli.training.input import TrainingInput
 
-data_option = partial(typer.Option, rich_help_panel="Data")
-method_option = partial(typer.Option, rich_help_panel="Method")
+data_option = partial(option, panel="Data")
+method_option = partial(option, panel="Method")
 
-ZeroBased = Annotated[
-    bool, data_option("--zero-based", help="Feature indices in the files start at 0.")
-]
-Groups = Annotated[
-    str | None,
-    data_option(
-        metavar="FILE|qid",
-        help="A file with one group name per row, or qid to use the qid: fields of the data. Rows"
-        " of one group are never split between a bag and the rows that it scores.",
-    ),
-]
+ZERO_BASED = data_option("--zero-based", "Feature indices in the files start at 0.")
+GROUPS = data_option(
+    "--groups FILE|qid",
+    "A file with one group name per row, or qid to use the qid: fields of the data. Rows of one"
+    " group are never split between a bag and the rows that it scores.",
+)
 
 
 @table_options({"scale": TRAINING_TABLE["scale"]}, last=True)
 class DataOptions:
     """P and U, as two files or one; the fields have the same names as in TrainingInput."""
 
-    positives: Annotated[
-        str | None,
-        data_option(
-            "-P",
-            "--positives",
-            metavar="FILE",
-            help="Known positives: svmlight text or a table (CSV, TSV, Parquet, .npy, .npz, Matrix"
-            " Market, HDF5, .h5ad); - is stdin.",
-        ),
-    ] = None
-    unlabeled: Annotated[
-        str | None, data_option("-U", "--unlabeled", metavar="FILE", help="Unlabeled rows.")
-    ] = None
-    data: Annotated[
-        str | None, data_option(metavar="FILE", help="One labeled file instead of -P and -U.")
-    ] = None
-    positive_label: Annotated[
-        list[str] | None,
-        data_option(
-            metavar="LABEL",
-            help="With --data: rows with this label are P, all others are U. In a table, the label"
-            " may be text, and there may be several.",
-        ),
-    ] = None
-    positive_ids: Annotated[
-        str | None,
-        data_option(
-            metavar="FILE",
-            help="With --data: rows whose ids are listed in this file, one per line, are P; all"
-            " others are U.",
-        ),
-    ] = None
-    ids_file: Annotated[
-        str | None,
-        data_option(
-            metavar="FILE",
-            help="Ids of all rows in order, one per line.",
-            show_default="--id-column, or trailing comments, # name",
-        ),
-    ] = None
-    allow_missing: Annotated[
-        bool,
-        data_option(
-            "--allow-missing", help="Continue if some ids in --positive-ids are not in the data."
-        ),
-    ] = False
-    drop_repeated: Annotated[
-        bool,
-        data_option(
-            "--drop-repeated",
-            help="Leave out rows of U that equal a row of P or have its id.",
-        ),
-    ] = False
-    weights: Annotated[
-        str | None,
-        data_option(
-            metavar="FILE",
-            help="Confidence in each known positive: one number from 0 to 1 per row of P (with"
-            " --positive-ids: after each id). Bags draw rows of P in proportion to it.",
-        ),
-    ] = None
-    zero_based: ZeroBased = False
-    features: Annotated[
-        int | None,
-        data_option(metavar="N", help="Number of features.", show_default="the largest index"),
-    ] = None
+    positives: str | None = data_option(
+        "-P, --positives FILE",
+        "Known positives: svmlight text or a table (CSV, TSV, Parquet, .npy, .npz, Matrix Market,"
+        " HDF5, .h5ad); - is stdin.",
+    )
+    unlabeled: str | None = data_option("-U, --unlabeled FILE", "Unlabeled rows.")
+    data: str | None = data_option("--data FILE", "One labeled file instead of -P and -U.")
+    positive_label: list[str] | None = data_option(
+        "--positive-label LABEL",
+        "With --data: rows with this label are P, all others are U. In a table, the label may be"
+        " text, and there may be several.",
+    )
+    positive_ids: str | None = data_option(
+        "--positive-ids FILE",
+        "With --data: rows whose ids are listed in this file, one per line, are P; all others are"
+        " U.",
+    )
+    ids_file: str | None = data_option(
+        "--ids-file FILE",
+        "Ids of all rows in order, one per line.",
+        show_default="--id-column, or trailing comments, # name",
+    )
+    allow_missing: bool = data_option(
+        "--allow-missing", "Continue if some ids in --positive-ids are not in the data."
+    )
+    drop_repeated: bool = data_option(
+        "--drop-repeated", "Leave out rows of U that equal a row of P or have its id."
+    )
+    weights: str | None = data_option(
+        "--weights FILE",
+        "Confidence in each known positive: one number from 0 to 1 per row of P (with"
+        " --positive-ids: after each id). Bags draw rows of P in proportion to it.",
+    )
+    zero_based: bool = ZERO_BASED
+    features: int | None = data_option(
+        "--features N", "Number of features.", show_default="the largest index"
+    )
 
     def chosen_scale(self) -> ScaleChoice | None:
         """Return the scaling chosen by --scale."""

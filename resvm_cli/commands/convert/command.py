@@ -4,109 +4,71 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import fold_options
-from resvm_cli.options.running import Json, Quiet, command_run, output_option
+from resvm_cli.options.option_groups import argument, fold_options, option
+from resvm_cli.options.running import JSON, QUIET, command_run, output_option
 from resvm_cli.options.tables import TableOptions, column_option
-from resvm_cli.options.training import ZeroBased
-from resvm_cli.options.values import offered, parse_choice
+from resvm_cli.options.training import ZERO_BASED
+from resvm_cli.options.values import parse_choice
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
 
 if TYPE_CHECKING:
     from resvm_cli.commands.convert.convert import ConvertResult
 
-molecule_option = partial(typer.Option, rich_help_panel="Molecules")
+molecule_option = partial(option, panel="Molecules")
 
 
 @fold_options
 def convert(
     *,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV, TSV, .npy, .npz, Matrix Market, Parquet, HDF5, .h5ad or svmlight (- is"
-            " stdin);"
-            " the format is detected from the content.",
-        ),
-    ],
+    file: str = argument(
+        "FILE",
+        "CSV, TSV, .npy, .npz, Matrix Market, Parquet, HDF5, .h5ad or svmlight (- is stdin); the"
+        " format is detected from the content.",
+    ),
     table: TableOptions,
-    positive_label: Annotated[
-        list[str] | None,
-        column_option(
-            metavar="LABEL",
-            help="Rows with this label become 1, all others 0; may be repeated.",
-        ),
-    ] = None,
-    like: Annotated[
-        str | None,
-        column_option(
-            metavar="MAP",
-            help="Use the features in this file, written by --map, or of this model.",
-        ),
-    ] = None,
-    smiles_column: Annotated[
-        str | None,
-        molecule_option(
-            metavar="NAME",
-            help="Column with SMILES, converted to Morgan fingerprints (RDKit); other columns are"
-            " used only if listed in --columns.",
-        ),
-    ] = None,
-    bits: Annotated[
-        int | None,
-        molecule_option(metavar="N", help="Length of the fingerprints.", show_default="2048"),
-    ] = None,
-    radius: Annotated[
-        int | None,
-        molecule_option(
-            metavar="N", help="Radius of the fingerprints; 2 is ECFP4.", show_default="2"
-        ),
-    ] = None,
-    counts: Annotated[
-        bool, molecule_option("--counts", help="Use count fingerprints, for the minmax kernel.")
-    ] = False,
-    zero_based: ZeroBased = False,
-    output: Annotated[
-        str | None,
-        output_option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Output file; .csv, .tsv, .npy and .npz set the format, otherwise svmlight.",
-            show_default="stdout",
-        ),
-    ] = None,
-    positives: Annotated[
-        str | None,
-        output_option("-P", "--positives", metavar="FILE", help="Output file for positive rows."),
-    ] = None,
-    unlabeled: Annotated[
-        str | None,
-        output_option("-U", "--unlabeled", metavar="FILE", help="Output file for all other rows."),
-    ] = None,
-    to: Annotated[
-        str | None,
-        output_option(
-            metavar="FORMAT",
-            autocompletion=offered("svmlight", "csv", "tsv", "npy", "npz"),
-            help="Output format: svmlight, csv, tsv, npy or npz.",
-            show_default="from the extension of -o",
-        ),
-    ] = None,
-    feature_map: Annotated[
-        str | None,
-        output_option(
-            "--map", metavar="FILE", help="Write the name of each feature to a JSON file."
-        ),
-    ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    positive_label: list[str] | None = column_option(
+        "--positive-label LABEL", "Rows with this label become 1, all others 0; may be repeated."
+    ),
+    like: str | None = column_option(
+        "--like MAP", "Use the features in this file, written by --map, or of this model."
+    ),
+    smiles_column: str | None = molecule_option(
+        "--smiles-column NAME",
+        "Column with SMILES, converted to Morgan fingerprints (RDKit); other columns are used only"
+        " if listed in --columns.",
+    ),
+    bits: int | None = molecule_option(
+        "--bits N", "Length of the fingerprints.", show_default="2048"
+    ),
+    radius: int | None = molecule_option(
+        "--radius N", "Radius of the fingerprints; 2 is ECFP4.", show_default="2"
+    ),
+    counts: bool = molecule_option("--counts", "Use count fingerprints, for the minmax kernel."),
+    zero_based: bool = ZERO_BASED,
+    output: str | None = output_option(
+        "-o, --output FILE",
+        "Output file; .csv, .tsv, .npy and .npz set the format, otherwise svmlight.",
+        show_default="stdout",
+    ),
+    positives: str | None = output_option("-P, --positives FILE", "Output file for positive rows."),
+    unlabeled: str | None = output_option(
+        "-U, --unlabeled FILE", "Output file for all other rows."
+    ),
+    to: str | None = output_option(
+        "--to FORMAT",
+        "Output format: svmlight, csv, tsv, npy or npz.",
+        completions=("svmlight", "csv", "tsv", "npy", "npz"),
+        show_default="from the extension of -o",
+    ),
+    feature_map: str | None = output_option(
+        "--map FILE", "Write the name of each feature to a JSON file."
+    ),
+    json: bool = JSON,
+    quiet: bool = QUIET,
 ) -> None:
     """Convert CSV, NumPy and other formats to svmlight text, and back.
 

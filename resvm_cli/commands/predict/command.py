@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import fold_options
-from resvm_cli.options.running import ClusterOptions, Json, RunningOptions, Task, output_option
-from resvm_cli.options.tables import Annotate, PredictedTableOptions
-from resvm_cli.options.training import ZeroBased, method_option
-from resvm_cli.options.values import offered, parse_choice, parse_number, parse_task
+from resvm_cli.options.option_groups import argument, fold_options
+from resvm_cli.options.running import JSON, TASK, ClusterOptions, RunningOptions, output_option
+from resvm_cli.options.tables import ANNOTATE, PredictedTableOptions
+from resvm_cli.options.training import ZERO_BASED, method_option
+from resvm_cli.options.values import parse_choice, parse_number, parse_task
 from resvm_cli.parameters import check_contamination
 from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say
 from resvm_cli.running.run import Share, done_when
@@ -29,105 +27,64 @@ RULES: tuple[RuleName, ...] = ("votes", "mean")  # repeated here to avoid import
 @fold_options
 def predict(
     *,
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Model directory written by resvm train.")
-    ],
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[FILE]...",
-            help="Rows to score: svmlight text or a table (- is stdin). Columns of a table are"
-            " found by name, as the model was trained on them.",
-        ),
-    ] = None,
+    model: str = argument("MODEL", "Model directory written by resvm train."),
+    files: list[str] | None = argument(
+        "[FILE]...",
+        "Rows to score: svmlight text or a table (- is stdin). Columns of a table are found by"
+        " name, as the model was trained on them.",
+        default=None,
+    ),
     table: PredictedTableOptions,
-    output: Annotated[
-        str, output_option("-o", "--output", metavar="FILE", help="Output file (- is stdout).")
-    ] = "-",
-    out_dir: Annotated[
-        str | None,
-        output_option(
-            metavar="DIR",
-            help="Write one output per input file, FILE.pred; finished outputs are skipped.",
-        ),
-    ] = None,
-    annotate: Annotate = None,
-    form: Annotated[
-        str,
-        output_option(
-            "--format",
-            metavar="NAME",
-            autocompletion=offered("text", "tsv", "csv", "jsonl"),
-            help="text (label and decision value), or tsv, csv or jsonl with named columns.",
-        ),
-    ] = "text",
-    votes: Annotated[
-        bool, output_option("--votes", help="Add the fraction of positive votes.")
-    ] = False,
-    member_values: Annotated[
-        bool, output_option("--member-values", help="Add each member's decision value.")
-    ] = False,
-    probability: Annotated[
-        bool,
-        output_option(
-            "--probability",
-            help="Add the chance that a row is positive, for rows like those of U; empty if"
-            " unknown.",
-        ),
-    ] = False,
-    ids: Annotated[
-        bool,
-        output_option(
-            "--ids",
-            help="Copy each row's id to the output: its trailing comment (# name), or its cell in"
-            " --id-column, which implies --ids.",
-        ),
-    ] = False,
-    json: Json = False,
-    threshold: Annotated[
-        str | None,
-        method_option(
-            "-T",
-            "--threshold",
-            metavar="T",
-            autocompletion=offered("recall=", "top=", "fraction="),
-            help="Positive above this decision value; or recall=0.9, top=100 or fraction=0.01.",
-            show_default="the model's own",
-        ),
-    ] = None,
-    decision: Annotated[
-        str | None,
-        method_option(
-            metavar="RULE",
-            autocompletion=offered("votes", "mean"),
-            help="Decision rule: votes (as in the paper) or mean (the members' mean value).",
-            show_default="the model's own",
-        ),
-    ] = None,
-    contamination_pos: Annotated[
-        float | None,
-        method_option(
-            metavar="A",
-            help="Fraction of P that is negative, for -T recall and --probability.",
-            show_default="0; --probability: estimated",
-        ),
-    ] = None,
-    contamination_unl: Annotated[
-        float | None,
-        method_option(
-            metavar="B",
-            help="Fraction of U that is positive, for --probability.",
-            show_default="estimated",
-        ),
-    ] = None,
-    break_ties: Annotated[
-        bool,
-        method_option(
-            "--break-ties", help="Order rows with equal votes by the sum of the members' values."
-        ),
-    ] = False,
-    zero_based: ZeroBased = False,
-    task: Task = None,
+    output: str = output_option("-o, --output FILE", "Output file (- is stdout).", default="-"),
+    out_dir: str | None = output_option(
+        "--out-dir DIR", "Write one output per input file, FILE.pred; finished outputs are skipped."
+    ),
+    annotate: str | None = ANNOTATE,
+    form: str = output_option(
+        "--format NAME",
+        "text (label and decision value), or tsv, csv or jsonl with named columns.",
+        default="text",
+        completions=("text", "tsv", "csv", "jsonl"),
+    ),
+    votes: bool = output_option("--votes", "Add the fraction of positive votes."),
+    member_values: bool = output_option("--member-values", "Add each member's decision value."),
+    probability: bool = output_option(
+        "--probability",
+        "Add the chance that a row is positive, for rows like those of U; empty if unknown.",
+    ),
+    ids: bool = output_option(
+        "--ids",
+        "Copy each row's id to the output: its trailing comment (# name), or its cell in"
+        " --id-column, which implies --ids.",
+    ),
+    json: bool = JSON,
+    threshold: str | None = method_option(
+        "-T, --threshold T",
+        "Positive above this decision value; or recall=0.9, top=100 or fraction=0.01.",
+        completions=("recall=", "top=", "fraction="),
+        show_default="the model's own",
+    ),
+    decision: str | None = method_option(
+        "--decision RULE",
+        "Decision rule: votes (as in the paper) or mean (the members' mean value).",
+        completions=("votes", "mean"),
+        show_default="the model's own",
+    ),
+    contamination_pos: float | None = method_option(
+        "--contamination-pos A",
+        "Fraction of P that is negative, for -T recall and --probability.",
+        show_default="0; --probability: estimated",
+    ),
+    contamination_unl: float | None = method_option(
+        "--contamination-unl B",
+        "Fraction of U that is positive, for --probability.",
+        show_default="estimated",
+    ),
+    break_ties: bool = method_option(
+        "--break-ties", "Order rows with equal votes by the sum of the members' values."
+    ),
+    zero_based: bool = ZERO_BASED,
+    task: str | None = TASK,
     cluster: ClusterOptions,
     running: RunningOptions,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,29 +13,30 @@ from resvm_cli.options.option_groups import (
     explicit_options,
     fold_options,
     names_of,
+    option,
     option_group,
     option_text,
     place_option,
     table_options,
 )
 from resvm_cli.options.running import (
+    FORCE,
+    JSON,
+    SEED,
     ClusterOptions,
-    Force,
-    Json,
-    Seed,
     TrainingRunOptions,
     output_option,
 )
-from resvm_cli.options.tables import Annotate, TableOptions
-from resvm_cli.options.training import DataOptions, Groups, MethodOptions, method_option
-from resvm_cli.options.values import offered, parse_choice
+from resvm_cli.options.tables import ANNOTATE, TableOptions
+from resvm_cli.options.training import GROUPS, DataOptions, MethodOptions, method_option
+from resvm_cli.options.values import parse_choice
 from resvm_cli.parameters import RANKING_TABLE
 
 if TYPE_CHECKING:
     from resvm_cli.commands.rank.listing import RankingFormat
     from resvm_cli.commands.rank.rank import RankRequest, RankResult
 
-ranking_option = partial(typer.Option, rich_help_panel="Ranking")
+ranking_option = partial(option, panel="Ranking")
 
 # A name with one of these suffixes was meant for the ranking, not for a model directory.
 LISTING_SUFFIXES = (".tsv", ".csv", ".jsonl", ".txt", ".html")
@@ -50,62 +51,39 @@ TRAINING_OPTIONS = (
 class RankingOptions:
     """Which rows to list, and what to report about each."""
 
-    negatives: Annotated[
-        str | None,
-        ranking_option(
-            metavar="FILE",
-            help="Trusted negatives. They are scored but not trained on, and add conformal"
-            " p-values, which --fdr then uses.",
-        ),
-    ] = None
-    tested: Annotated[
-        str | None,
-        ranking_option(
-            metavar="FILE",
-            help="Ids of tested rows of U and their outcomes, 1 or 0: a random sample of U, or all"
-            " of the first rows. Estimates of precision then agree with them.",
-        ),
-    ] = None
-    feature_map: Annotated[
-        str | None,
-        ranking_option(
-            "--map", metavar="FILE", help="With --why: feature names, as written by resvm convert."
-        ),
-    ] = None
-    no_interval: Annotated[
-        bool,
-        ranking_option("--no-interval", help="Leave rank_low and rank_high empty to save memory."),
-    ] = False
+    negatives: str | None = ranking_option(
+        "--negatives FILE",
+        "Trusted negatives. They are scored but not trained on, and add conformal p-values, which"
+        " --fdr then uses.",
+    )
+    tested: str | None = ranking_option(
+        "--tested FILE",
+        "Ids of tested rows of U and their outcomes, 1 or 0: a random sample of U, or all of the"
+        " first rows. Estimates of precision then agree with them.",
+    )
+    feature_map: str | None = ranking_option(
+        "--map FILE", "With --why: feature names, as written by resvm convert."
+    )
+    no_interval: bool = ranking_option(
+        "--no-interval", "Leave rank_low and rank_high empty to save memory."
+    )
 
 
 @option_group
 class ListingOptions:
     """Where to write the ranking, and in which format."""
 
-    form: Annotated[
-        str,
-        output_option(
-            "--format",
-            metavar="NAME",
-            autocompletion=offered("tsv", "csv", "jsonl"),
-            help="tsv, csv or jsonl.",
-        ),
-    ] = "tsv"
-    html: Annotated[
-        str | None,
-        output_option(
-            metavar="FILE",
-            help="Write a web page with charts and a ranking to search and sort.",
-        ),
-    ] = None
-    annotate: Annotate = None
-    why_out: Annotated[
-        str | None,
-        output_option(
-            metavar="FILE", help="With --why: write the reasons to a file as JSON Lines."
-        ),
-    ] = None
-    json: Json = False
+    form: str = output_option(
+        "--format NAME", "tsv, csv or jsonl.", default="tsv", completions=("tsv", "csv", "jsonl")
+    )
+    html: str | None = output_option(
+        "--html FILE", "Write a web page with charts and a ranking to search and sort."
+    )
+    annotate: str | None = ANNOTATE
+    why_out: str | None = output_option(
+        "--why-out FILE", "With --why: write the reasons to a file as JSON Lines."
+    )
+    json: bool = JSON
 
 
 @place_option("positive_ids", before="positive_label")
@@ -116,31 +94,21 @@ def rank(
     *,
     data: DataOptions,
     table: TableOptions,
-    groups: Groups = None,
+    groups: str | None = GROUPS,
     ranking: RankingOptions,
-    model: Annotated[
-        str | None,
-        method_option(
-            metavar="DIR", help="Use a model trained on the same data instead of training one."
-        ),
-    ] = None,
-    no_auto: Annotated[
-        bool,
-        method_option(
-            "--no-auto",
-            help="Train with default settings instead of searching for better ones. Choosing a"
-            " kernel, its parameters, a scaling or a number of rows or members has the same"
-            " effect.",
-        ),
-    ] = False,
+    model: str | None = method_option(
+        "--model DIR", "Use a model trained on the same data instead of training one."
+    ),
+    no_auto: bool = method_option(
+        "--no-auto",
+        "Train with default settings instead of searching for better ones. Choosing a kernel, its"
+        " parameters, a scaling or a number of rows or members has the same effect.",
+    ),
     method: MethodOptions,
-    output: Annotated[
-        str | None,
-        output_option("-o", "--output", metavar="DIR", help="Save the trained model here."),
-    ] = None,
-    force: Force = False,
+    output: str | None = output_option("-o, --output DIR", "Save the trained model here."),
+    force: bool = FORCE,
     listing: ListingOptions,
-    seed: Seed = 0,
+    seed: int = SEED,
     cluster: ClusterOptions,
     running: TrainingRunOptions,
 ) -> None:

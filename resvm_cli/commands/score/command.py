@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import fold_options, option_group
-from resvm_cli.options.running import Json, Quiet, command_run, output_option
+from resvm_cli.options.option_groups import argument, fold_options, option, option_group
+from resvm_cli.options.running import JSON, QUIET, command_run, output_option
 from resvm_cli.options.training import data_option, method_option
-from resvm_cli.options.values import offered, parse_choice, parse_number
+from resvm_cli.options.values import parse_choice, parse_number
 from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
@@ -21,53 +19,37 @@ if TYPE_CHECKING:
     from resvm_cli.files.predictions import Provenance
     from resvm_cli.report.charts import Kind
 
-unlabeled_option = partial(typer.Option, rich_help_panel="Positive and unlabeled rows")
-runs_option = partial(typer.Option, rich_help_panel="Repeated runs")
+unlabeled_option = partial(option, panel="Positive and unlabeled rows")
+runs_option = partial(option, panel="Repeated runs")
 
 
 @option_group
 class FigureOptions:
     """Which figures to compute, and the number of bootstrap replicates."""
 
-    threshold: Annotated[
-        str | None,
-        method_option(
-            "-T",
-            "--threshold",
-            metavar="T",
-            help="Rows with a decision value above T are predicted positive.",
-            show_default="implied by the file's labels, else 0.5",
-        ),
-    ] = None
-    top: Annotated[
-        str,
-        method_option(
-            "-k",
-            "--top",
-            metavar="K,K",
-            help="Report precision, recall and enrichment in the first K rows.",
-        ),
-    ] = "10,100"
-    prevalence: Annotated[
-        float | None,
-        method_option(
-            metavar="P",
-            help="Fraction of positives where the model will be used; precision is adjusted to it.",
-            show_default="as in the file",
-        ),
-    ] = None
-    bootstrap: Annotated[
-        int,
-        method_option(
-            metavar="N",
-            min=0,
-            max=1_000_000,
-            help="Bootstrap replicates for the 95 % intervals; 0 for no intervals.",
-        ),
-    ] = 1000
-    seed: Annotated[
-        int, method_option(metavar="N", min=0, help="Random seed for the bootstrap.")
-    ] = 0
+    threshold: str | None = method_option(
+        "-T, --threshold T",
+        "Rows with a decision value above T are predicted positive.",
+        show_default="implied by the file's labels, else 0.5",
+    )
+    top: str = method_option(
+        "-k, --top K,K",
+        "Report precision, recall and enrichment in the first K rows.",
+        default="10,100",
+    )
+    prevalence: float | None = method_option(
+        "--prevalence P",
+        "Fraction of positives where the model will be used; precision is adjusted to it.",
+        show_default="as in the file",
+    )
+    bootstrap: int = method_option(
+        "--bootstrap N",
+        "Bootstrap replicates for the 95 % intervals; 0 for no intervals.",
+        default=1000,
+        min=0,
+        max=1_000_000,
+    )
+    seed: int = method_option("--seed N", "Random seed for the bootstrap.", default=0, min=0)
 
     def settings(self) -> ScoreSettings:
         from resvm_cli.commands.score.scored_rows import ScoreSettings
@@ -81,40 +63,25 @@ class FigureOptions:
 class UnlabeledOptions:
     """What is known about positive and unlabeled rows."""
 
-    pu: Annotated[
-        bool,
-        unlabeled_option("--pu", help="Rows not labeled positive are unlabeled, not negative."),
-    ] = False
-    contamination_pos: Annotated[
-        str | None,
-        unlabeled_option(
-            metavar="A",
-            help="Fraction of known positives that are negative: 0.1, or a range 0.05..0.2.",
-        ),
-    ] = None
-    contamination_unl: Annotated[
-        str | None,
-        unlabeled_option(
-            metavar="B",
-            help="Fraction of unlabeled rows that are positive: a number, a range, or estimate.",
-        ),
-    ] = None
-    values: Annotated[
-        str | None,
-        unlabeled_option(
-            metavar="KIND",
-            autocompletion=offered("held-out", "out-of-bag", "trained-on"),
-            help="How the model scored the rows, if the file does not state it: held-out,"
-            " out-of-bag or trained-on.",
-        ),
-    ] = None
-    model: Annotated[
-        str | None,
-        unlabeled_option(
-            metavar="DIR",
-            help="Model that scored the rows in --labels, to check whether it was trained on them.",
-        ),
-    ] = None
+    pu: bool = unlabeled_option("--pu", "Rows not labeled positive are unlabeled, not negative.")
+    contamination_pos: str | None = unlabeled_option(
+        "--contamination-pos A",
+        "Fraction of known positives that are negative: 0.1, or a range 0.05..0.2.",
+    )
+    contamination_unl: str | None = unlabeled_option(
+        "--contamination-unl B",
+        "Fraction of unlabeled rows that are positive: a number, a range, or estimate.",
+    )
+    values: str | None = unlabeled_option(
+        "--values KIND",
+        "How the model scored the rows, if the file does not state it: held-out, out-of-bag or"
+        " trained-on.",
+        completions=("held-out", "out-of-bag", "trained-on"),
+    )
+    model: str | None = unlabeled_option(
+        "--model DIR",
+        "Model that scored the rows in --labels, to check whether it was trained on them.",
+    )
 
     def known(self) -> KnownContamination | None:
         """Return the known contamination, or None; contamination of P defaults to 0."""
@@ -150,72 +117,49 @@ class UnlabeledOptions:
 class OutputOptions:
     """Where results are written."""
 
-    plot: Annotated[
-        str | None,
-        output_option(
-            metavar="FILE",
-            help="Plot PR and ROC curves, or critical differences (.png, .svg, .pdf).",
-        ),
-    ] = None
-    html: Annotated[
-        str | None,
-        output_option(
-            metavar="FILE", help="Write an HTML page with curves and an adjustable threshold."
-        ),
-    ] = None
-    curve: Annotated[
-        str | None,
-        output_option(
-            metavar="FILE", help="Write the rates at every threshold as CSV (- is stdout)."
-        ),
-    ] = None
-    json: Json = False
-    quiet: Quiet = False
+    plot: str | None = output_option(
+        "--plot FILE", "Plot PR and ROC curves, or critical differences (.png, .svg, .pdf)."
+    )
+    html: str | None = output_option(
+        "--html FILE", "Write an HTML page with curves and an adjustable threshold."
+    )
+    curve: str | None = output_option(
+        "--curve FILE", "Write the rates at every threshold as CSV (- is stdout)."
+    )
+    json: bool = JSON
+    quiet: bool = QUIET
 
 
 @fold_options
 def score(
     *,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PREDICTIONS...",
-            help="Output of predict or rank, or one number per line (- is stdin).",
-        ),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        data_option(metavar="FILE", help="Labels: an svmlight file, or one label per line."),
-    ] = None,
-    positive_ids: Annotated[
-        str | None,
-        data_option(metavar="FILE", help="Ids of the positives, one per line, instead of labels."),
-    ] = None,
-    positive_label: Annotated[
-        float | None,
-        data_option(
-            metavar="LABEL",
-            help="Rows with this label are positive.",
-            show_default="1, if all other labels are -1 or 0",
-        ),
-    ] = None,
+    files: list[str] | None = argument(
+        "PREDICTIONS...",
+        "Output of predict or rank, or one number per line (- is stdin).",
+        default=None,
+    ),
+    labels: str | None = data_option(
+        "--labels FILE", "Labels: an svmlight file, or one label per line."
+    ),
+    positive_ids: str | None = data_option(
+        "--positive-ids FILE", "Ids of the positives, one per line, instead of labels."
+    ),
+    positive_label: float | None = data_option(
+        "--positive-label LABEL",
+        "Rows with this label are positive.",
+        show_default="1, if all other labels are -1 or 0",
+    ),
     figures: FigureOptions,
     unlabeled: UnlabeledOptions,
-    compare: Annotated[
-        str | None,
-        runs_option(
-            metavar="FILE",
-            help="Compare methods instead, from a CSV file: data set, repetition, method, value.",
-        ),
-    ] = None,
-    reference: Annotated[
-        str | None,
-        runs_option(
-            metavar="METHOD",
-            help="Method to test against each of the others.",
-            show_default="the method with the best average rank",
-        ),
-    ] = None,
+    compare: str | None = runs_option(
+        "--compare FILE",
+        "Compare methods instead, from a CSV file: data set, repetition, method, value.",
+    ),
+    reference: str | None = runs_option(
+        "--reference METHOD",
+        "Method to test against each of the others.",
+        show_default="the method with the best average rank",
+    ),
     outputs: OutputOptions,
 ) -> None:
     """Evaluate decision values: PR and ROC areas, precision, recall and more, with intervals.

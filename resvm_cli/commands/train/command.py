@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import explicit_options, fold_options, names_of
 from resvm_cli.options.running import (
+    FORCE,
+    JSON,
+    MEMBERS,
+    SEED,
+    TASK,
     ClusterOptions,
-    Force,
-    Json,
-    Members,
-    Seed,
-    Task,
     TrainingRunOptions,
     output_option,
 )
 from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import (
+    GROUPS,
     DataOptions,
-    Groups,
     MethodOptions,
     data_option,
     method_option,
@@ -42,35 +42,25 @@ def train(
     *,
     data: DataOptions,
     table: TableOptions,
-    no_check: Annotated[
-        bool,
-        data_option(
-            "--no-check",
-            help="Count the lines of U without parsing them; only for files known to be valid.",
-        ),
-    ] = False,
-    groups: Groups = None,
+    no_check: bool = data_option(
+        "--no-check", "Count the lines of U without parsing them; only for files known to be valid."
+    ),
+    groups: str | None = GROUPS,
     method: MethodOptions,
-    output: Annotated[
-        str, output_option("-o", "--output", metavar="DIR", help="Model directory to write.")
-    ] = "resvm-model",
-    force: Force = False,
-    json: Json = False,
-    resume: Annotated[
-        bool,
-        output_option(
-            "--resume", help="Resume an interrupted training; finished members are next to -o."
-        ),
-    ] = False,
-    grow: Annotated[
-        int | None,
-        method_option(
-            metavar="N", help="Extend the model in -o to N members; existing members are kept."
-        ),
-    ] = None,
-    task: Task = None,
-    members: Members = None,
-    seed: Seed = 0,
+    output: str = output_option(
+        "-o, --output DIR", "Model directory to write.", default="resvm-model"
+    ),
+    force: bool = FORCE,
+    json: bool = JSON,
+    resume: bool = output_option(
+        "--resume", "Resume an interrupted training; finished members are next to -o."
+    ),
+    grow: int | None = method_option(
+        "--grow N", "Extend the model in -o to N members; existing members are kept."
+    ),
+    task: str | None = TASK,
+    members: str | None = MEMBERS,
+    seed: int = SEED,
     cluster: ClusterOptions,
     running: TrainingRunOptions,
 ) -> None:
