@@ -46,6 +46,10 @@ class Rows:
         return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
     @classmethod
+    def one_row(cls, indices: IntArray | IndexArray, values: FloatArray) -> Rows:
+        return cls(np.array([0, len(indices)]), indices.astype(np.int32), values)
+
+    @classmethod
     def from_dense(cls, matrix: npt.ArrayLike, first_index: int = 1) -> Rows:
         """Convert a dense matrix, omitting zeros; its first column gets ``first_index``."""
         dense = np.asarray(matrix, np.float64)
@@ -251,14 +255,16 @@ class Columns:
 
         An index beyond the end of the table, or with entry -1, is not one of the columns.
         """
-        if self._table is None:
-            rows = Rows(rows.indptr, self.places(rows.indices).astype(np.int32), rows.values)
-        return rows, self._short_table
+        return self.placed(rows) if self._table is None else rows, self._short_table
 
     @cached_property
     def _short_table(self) -> IndexArray:
         table = np.arange(len(self)) if self._table is None else self._table
         return table.astype(np.int32)
+
+    def placed(self, rows: Rows) -> Rows:
+        """The rows with positions among the columns instead of indices."""
+        return Rows(rows.indptr, self.places(rows.indices).astype(np.int32), rows.values)
 
     def places(self, indices: IndexArray) -> IntArray:
         """The position of each index among the columns, or -1 if it is not one of them."""
@@ -340,7 +346,7 @@ class DataSummary:
         self.n_nonzeros = 0
         self.min_index, self.max_index = MAX_INDEX, -1  # if there are no entries
         self._moments = _Moments()
-        self._low, self._high = np.inf, -np.inf
+        self.low, self.high = np.inf, -np.inf  # the smallest and largest nonzero entries
         self._buffer = np.empty(SUM_CHUNK)
         self._buffered = 0
         self._digest = RowDigest()
@@ -354,8 +360,8 @@ class DataSummary:
         self.n_nonzeros += len(rows.values)
         self._digest.add(rows)
         if len(rows.values):
-            self._low = min(self._low, float(rows.values.min()))
-            self._high = max(self._high, float(rows.values.max()))
+            self.low = min(self.low, float(rows.values.min()))
+            self.high = max(self.high, float(rows.values.max()))
         position = 0
         while position < len(rows.values):
             count = min(SUM_CHUNK - self._buffered, len(rows.values) - position)
@@ -365,20 +371,12 @@ class DataSummary:
             position += count
             self._buffered += count
             if self._buffered == SUM_CHUNK:
-                self._flush()
-
-    def _flush(self) -> None:
-        self._moments = self.moments()
-        self._buffered = 0
+                self._moments = self.moments()
+                self._buffered = 0
 
     def moments(self) -> _Moments:
         """Count, mean and sum of squared deviations of all nonzero entries."""
         return self._moments.joined(_Moments.from_values(self._buffer[: self._buffered]))
-
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """The smallest and largest nonzero entries."""
-        return self._low, self._high
 
     def digest(self) -> str:
         """SHA-256 of the parsed rows."""
@@ -406,8 +404,8 @@ def variance(summaries: Sequence[DataSummary], n_features: int) -> float:
     total = _Moments()
     for summary in summaries:
         total = total.joined(summary.moments())
-    low = min(summary.extremes[0] for summary in summaries)
-    high = max(summary.extremes[1] for summary in summaries)
+    low = min(summary.low for summary in summaries)
+    high = max(summary.high for summary in summaries)
     if n_entries == 0 or total.count == 0 or (total.count == n_entries and low == high):
         return 0.0
     spread = total.joined(_Moments(n_entries - total.count)).deviations / n_entries

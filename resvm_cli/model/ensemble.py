@@ -44,9 +44,7 @@ class Member:
     coefficients: FloatArray
     rho: float
     n_positive: int  # number of support vectors from P
-    weights: Rows | None = (
-        None  # factors of features, as one row; support vectors have them applied
-    )
+    weights: Rows | None = None  # of features, as one row; support vectors have them applied
 
 
 @dataclass(frozen=True)
@@ -75,13 +73,6 @@ class Ensemble:
     members: Sequence[Member]
     single: bool  # cwsvm: d is the member's own value
     scalings: Mapping[ScalingName, Scaling] = field(default_factory=dict)
-
-    @classmethod
-    def from_members(
-        cls, kernel: Kernel, pool: Rows, members: Sequence[Member], single: bool
-    ) -> Ensemble:
-        """Make an ensemble from the members of one setting."""
-        return cls((Group(kernel, range(len(members))),), pool, members, single)
 
     @property
     def linear(self) -> bool:
@@ -115,21 +106,26 @@ class Ensemble:
         """Whether its first member weights features; in a section, all members do or none does."""
         return self.members[0].weights is not None
 
+    def support_entries(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return all support vectors: their rows in the pool, members and coefficients."""
+        return (
+            np.concatenate([member.support for member in self.members]),
+            np.repeat(
+                np.arange(len(self.members)), [len(member.support) for member in self.members]
+            ),
+            np.concatenate([member.coefficients for member in self.members]),
+        )
+
     def kernel_of(self, member: int) -> Kernel:
         return next(group.kernel for group in self.groups if member in group.members)
 
     def part(self, first: int, last: int) -> Ensemble:
         """Return the ensemble of some of the members."""
-        groups = [
-            replace(
-                group,
-                members=range(
-                    max(group.members.start, first) - first, min(group.members.stop, last) - first
-                ),
-            )
-            for group in self.groups
-            if group.members.start < last and group.members.stop > first
-        ]
+        groups = []
+        for group in self.groups:
+            start, stop = max(group.members.start, first), min(group.members.stop, last)
+            if start < stop:
+                groups.append(replace(group, members=range(start - first, stop - first)))
         return replace(self, groups=tuple(groups), members=self.members[first:last])
 
 
@@ -297,16 +293,10 @@ class _Section:
         dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
         if ensemble.weighted:
             return cls(ensemble, _weighted_pool(ensemble, dense, n_columns))
-        members = ensemble.members
-        supports = np.concatenate([member.support for member in members])
+        supports, owners, values = ensemble.support_entries()
         used = distinct(supports)
-        uses = SupportIndex.from_entries(
-            np.searchsorted(used, supports),
-            np.repeat(np.arange(len(members)), [len(member.support) for member in members]),
-            np.concatenate([member.coefficients for member in members]),
-            len(used),
-            len(members),
-        )
+        places, sizes = np.searchsorted(used, supports), (len(used), len(ensemble.members))
+        uses = SupportIndex.from_entries(places, owners, values, *sizes)
         pool = ensemble.pool.take(used)
         if ensemble.is_precomputed:
             pool = kernels.unit_rows(pool)
@@ -333,13 +323,12 @@ def _scorer(
     dense: bool,
     sparse_rows: bool = False,
 ) -> Pool | Weights:
-    pool = Rows(pool.indptr, columns.places(pool.indices).astype(np.int32), pool.values)
+    pool = columns.placed(pool)
     if ensemble.is_precomputed:  # kernel values are weighted like linear features
         return Weights(pool, uses, columns, dense=False)
     if ensemble.linear:
         return Weights(pool, uses, columns, dense=dense)
-    kernels_used = _by_kernel(ensemble, uses)
-    return Pool(kernels_used, pool, columns, dense=dense, sparse_rows=sparse_rows)
+    return Pool(_by_kernel(ensemble, uses), pool, columns, dense=dense, sparse_rows=sparse_rows)
 
 
 def _weighted_pool(
@@ -373,8 +362,7 @@ def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
     A model read from disk has no row numbers, only contents. Merging equal rows by content gives
     a trained and a loaded model the same pool, and therefore bit-for-bit identical values.
     """
-    members = ensemble.members
-    supports = np.concatenate([member.support for member in members])
+    supports, owners, values = ensemble.support_entries()
     seen = np.zeros(len(ensemble.pool), bool)
     seen[supports] = True
     used = np.flatnonzero(seen)
@@ -386,9 +374,8 @@ def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
     order = np.argsort(first)
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
-    columns = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
-    values = np.concatenate([member.coefficients for member in members])
-    uses = SupportIndex.from_entries(places[contents], columns, values, len(order), len(members))
+    sizes = len(order), len(ensemble.members)
+    uses = SupportIndex.from_entries(places[contents], owners, values, *sizes)
     return _taken(ensemble.pool, supports[first[order]]), uses
 
 
@@ -407,12 +394,5 @@ def _by_kernel(ensemble: Ensemble, uses: SupportIndex) -> list[tuple[Kernel, Sup
     kernel_of = np.empty(len(ensemble.members), np.int64)
     for group in ensemble.groups:
         kernel_of[group.columns] = kernels.index(group.kernel)
-    rows = uses.rows
-    found = []
-    for number, kernel in enumerate(kernels):
-        own = kernel_of[uses.members] == number
-        entries = rows[own], uses.members[own].astype(np.int64), uses.coefficients[own]
-        found.append(
-            (kernel, SupportIndex.from_entries(*entries, len(uses.starts) - 1, uses.n_members))
-        )
-    return found
+    kernel_used = kernel_of[uses.members]
+    return [(kernel, uses.only(kernel_used == number)) for number, kernel in enumerate(kernels)]

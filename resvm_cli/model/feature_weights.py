@@ -102,8 +102,7 @@ class Relevance:
         else:  # nothing is known to matter more than the rest
             places, squares = np.arange(len(features)), np.ones(len(features))
         places, squares = places[squares > 0], squares[squares > 0]
-        indices = features[places].astype(np.int32)
-        return Rows(np.array([0, len(indices)]), indices, np.sqrt(squares))
+        return Rows.one_row(features[places], np.sqrt(squares))
 
     def _counts(self, positive: IntArray, unlabeled: IntArray) -> tuple[IntArray, FloatArray]:
         """Return the features in the bag, and their rows by class and bin: 2 x features x bins."""

@@ -39,8 +39,11 @@ class FeatureStats:
 
     def __init__(self) -> None:
         self.n_rows = 0
-        self._count = np.zeros(0, np.int64)
-        self._pivot, self._sum, self._squares, self._low, self._high = np.zeros((5, 0))
+        self._set_columns(np.zeros((6, 0)))
+
+    def _set_columns(self, columns: FloatArray) -> None:
+        self._columns = columns
+        self._count, self._pivot, self._sum, self._squares, self._low, self._high = columns
 
     def add(self, rows: Rows) -> None:
         rows = rows.without_zeros()
@@ -69,16 +72,9 @@ class FeatureStats:
             )
         old = len(self._count)
         if size > old:
-            size = max(size, min(2 * old, MAX_FEATURES))
-
-            def grown(array: Any) -> Any:
-                larger = np.zeros(size, array.dtype)
-                larger[:old] = array
-                return larger
-
-            self._count, self._pivot = grown(self._count), grown(self._pivot)
-            self._sum, self._squares = grown(self._sum), grown(self._squares)
-            self._low, self._high = grown(self._low), grown(self._high)
+            columns = np.zeros((len(self._columns), max(size, min(2 * old, MAX_FEATURES))))
+            columns[:, :old] = self._columns
+            self._set_columns(columns)
 
     def summary(self) -> FeatureSummary:
         """Return the statistics of every feature that occurs, zeros included."""
@@ -142,21 +138,38 @@ class Scaling(ABC):
 
     kind: ScalingName
     indices: IntArray
+    _constants: tuple[str, ...]  # the names of further arrays
 
     @abstractmethod
     def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
         """Return the scaled values of features, given by their places among ``indices``."""
 
     @abstractmethod
+    def _is_sound(self) -> bool:
+        """Whether constants from a manifest, finite and in one dimension, fit together."""
+
     def description(self) -> dict[str, Any]:
         """Describe the scaling for the manifest."""
+        arrays = {name: getattr(self, name).tolist() for name in self._constants}
+        return {"kind": self.kind, "features": self.indices.tolist(), **arrays}
 
     @staticmethod
     def from_description(content: dict[str, Any]) -> Scaling:
         """Read from the manifest; raise ValueError if the content is invalid."""
-        kind = QuantileScaling if content["kind"] == "quantile" else LinearScaling
-        scaling = kind.from_constants(content)
-        if (np.diff(scaling.indices) <= 0).any():
+        cls = QuantileScaling if content["kind"] == "quantile" else LinearScaling
+        indices = np.array(content["features"], np.int64)
+        arrays: dict[str, Any] = {
+            name: np.array(content[name], np.int64 if name == "starts" else np.float64)
+            for name in cls._constants
+        }
+        scaling = cls(kind=content["kind"], indices=indices, **arrays)
+        if (
+            not all(
+                each.ndim == 1 and np.isfinite(each).all() for each in (indices, *arrays.values())
+            )
+            or (np.diff(indices) <= 0).any()
+            or not scaling._is_sound()
+        ):
             raise ValueError("scaling")
         return scaling
 
@@ -222,6 +235,7 @@ class LinearScaling(Scaling):
     indices: IntArray
     shift: FloatArray
     factor: FloatArray
+    _constants = ("shift", "factor")
 
     @classmethod
     def learn(cls, kind: ScalingName, features: FeatureSummary) -> LinearScaling:
@@ -262,31 +276,10 @@ class LinearScaling(Scaling):
         with np.errstate(over="ignore", invalid="ignore"):
             return float((features.variance * steps * steps).sum() / n_features + means.var())
 
-    def description(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "features": self.indices.tolist(),
-            "shift": self.shift.tolist(),
-            "factor": self.factor.tolist(),
-        }
-
-    @classmethod
-    def from_constants(cls, content: dict[str, Any]) -> LinearScaling:
-        scaling = cls(
-            content["kind"],
-            np.array(content["features"], np.int64),
-            np.array(content["shift"], np.float64),
-            np.array(content["factor"], np.float64),
-        )
-        size = len(scaling.indices)
-        if (
-            scaling.kind not in ("minmax", "maxabs", "standard")
-            or not scaling.indices.shape == scaling.shift.shape == scaling.factor.shape == (size,)
-            or not (np.isfinite(scaling.shift).all() and np.isfinite(scaling.factor).all())
-            or (scaling.factor == 0).any()
-        ):
-            raise ValueError("scaling")
-        return scaling
+    def _is_sound(self) -> bool:
+        shapes = self.indices.shape, self.shift.shape, self.factor.shape
+        known = self.kind in ("minmax", "maxabs", "standard")
+        return known and len(set(shapes)) == 1 and bool((self.factor != 0).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,6 +294,7 @@ class QuantileScaling(Scaling):
     knots: FloatArray
     heights: FloatArray
     kind: ScalingName = "quantile"
+    _constants = ("starts", "knots", "heights")
 
     @classmethod
     def learn(cls, rows: Rows) -> QuantileScaling:
@@ -335,35 +329,18 @@ class QuantileScaling(Scaling):
         _blocks.follow(scaled, places.astype(np.int32), self.starts, self.knots, self.heights)
         return scaled
 
-    def description(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "features": self.indices.tolist(),
-            "starts": self.starts.tolist(),
-            "knots": self.knots.tolist(),
-            "heights": self.heights.tolist(),
-        }
-
-    @classmethod
-    def from_constants(cls, content: dict[str, Any]) -> QuantileScaling:
-        scaling = cls(
-            np.array(content["features"], np.int64),
-            np.array(content["starts"], np.int64),
-            np.array(content["knots"], np.float64),
-            np.array(content["heights"], np.float64),
-        )
-        starts, size = scaling.starts, len(scaling.knots)
+    def _is_sound(self) -> bool:
+        starts, size = self.starts, len(self.knots)
         if (
-            not scaling.knots.shape == scaling.heights.shape == (size,)
-            or scaling.indices.ndim != 1
-            or starts.shape != (len(scaling.indices) + 1,)
+            len(self.heights) != size
+            or len(starts) != len(self.indices) + 1
             or (starts[0], starts[-1]) != (0, size)
             or (np.diff(starts) <= 0).any()
-            or not (np.isfinite(scaling.knots).all() and np.isfinite(scaling.heights).all())
-            or (np.diff(scaling.knots)[_within(starts)] <= 0).any()
         ):
-            raise ValueError("scaling")
-        return scaling
+            return False
+        within = np.ones(max(0, size - 1), bool)  # whether a knot and the next are of one feature
+        within[starts[1:-1] - 1] = False
+        return bool((np.diff(self.knots)[within] > 0).all())
 
 
 def _knots(
@@ -374,13 +351,6 @@ def _knots(
     apart[1:-1][np.diff(feature) != 0] = np.inf
     kept: npt.NDArray[np.bool_] = (apart[:-1] != 0) | (apart[1:] > 1) | (values == 0)
     return kept
-
-
-def _within(starts: IntArray) -> npt.NDArray[np.bool_]:
-    """Mark the differences between neighbors that belong to the same run."""
-    within = np.ones(max(0, int(starts[-1]) - 1), bool)
-    within[starts[1:-1] - 1] = False
-    return within
 
 
 def _without_zeros(scale: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -68,8 +68,7 @@ class SharedKernels:
         self.shares_kernels = BYTES_PER_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
         self._lock = threading.Lock()
         self._free: list[FloatArray] = []
-        self._products: dict[bool, FloatArray] = {}  # keyed by Kernel.uses_minimum
-        self._exponents: FloatArray | None = None  # for gamma = 1: minus the squared distances
+        self._shared: dict[str, FloatArray] = {}
 
     @cached_property
     def bins(self) -> FeatureBins:
@@ -91,11 +90,10 @@ class SharedKernels:
         if weighted or not self.shares_kernels:
             yield bag_by_bag
             return
+        shared = self._shared_values(kernel)
         if kernel.name == "linear" or kernel.is_precomputed:  # products are kernel values
-            yield _FromMatrix(self._shared_products(kernel), len(self.positives), bag_by_bag)
+            yield _FromMatrix(shared, len(self.positives), bag_by_bag)
             return
-        rbf = kernel.name == "rbf"
-        shared = self._shared_exponents(kernel) if rbf else self._shared_products(kernel)
         # large arrays are reused: allocating pages costs more than filling them
         with self._lock:
             values = self._free.pop() if self._free else np.empty_like(shared)
@@ -110,19 +108,17 @@ class SharedKernels:
         yield _FromMatrix(values, len(self.positives), bag_by_bag)
         self._free.append(values)
 
-    def _shared_products(self, kernel: Kernel) -> FloatArray:
+    def _shared_values(self, kernel: Kernel) -> FloatArray:
+        """Return the products that a kernel needs; for rbf, minus the squared distances."""
+        key = kernel.name if kernel.name == "rbf" or kernel.uses_minimum else "products"
         with self._lock:
-            if kernel.uses_minimum not in self._products:
-                self._products[kernel.uses_minimum] = kernel_products(self.rows, kernel)
-            return self._products[kernel.uses_minimum]
-
-    def _shared_exponents(self, kernel: Kernel) -> FloatArray:
-        with self._lock:
-            if self._exponents is None:
-                dots = kernel_products(self.rows, kernel)
-                norms = dots.diagonal().copy()
-                self._exponents = Kernel("rbf", 1.0).exponents(dots, norms, norms)
-            return self._exponents
+            if key not in self._shared:
+                values = kernel_products(self.rows, kernel)
+                if key == "rbf":
+                    norms = values.diagonal().copy()
+                    values = Kernel("rbf", 1.0).exponents(values, norms, norms)
+                self._shared[key] = values
+            return self._shared[key]
 
 
 class _FromMatrix(KernelTrainer):
@@ -144,15 +140,19 @@ class _FromMatrix(KernelTrainer):
         bags = smo.Bags.from_parts(
             [(each.positive, each.unlabeled + offset) for each in ensembles[0]]
         )
-        supports = [_Support() for _ in ensembles]
+        found: list[list[_Support] | SolverError] = [[] for _ in ensembles]
         for piece in bags.pieces(len(ensembles)):
             problems = [ensemble[piece.start : piece.stop] for ensemble in ensembles]
             solved = smo.solve(self._values, bags.part(piece), problems)
-            for line, support in enumerate(supports):
-                support.add(solved, line, piece)
+            for line, parts in enumerate(found):
+                if isinstance(parts, list):
+                    try:
+                        parts.append(_support(solved, line, piece))
+                    except SolverError as error:
+                        found[line] = error
         lines = self._values if rows is None else self._lines_of(rows)
-        for support in supports:
-            yield support.error or support.values(lines)
+        for parts in found:
+            yield _values(parts, lines) if isinstance(parts, list) else parts
 
     def _lines_of(self, rows: IntArray) -> FloatArray:
         """Return the kernel values of all rows with these rows, cached for all bags of a fold."""
@@ -161,47 +161,27 @@ class _FromMatrix(KernelTrainer):
         return self._lines[1]
 
 
-class _Support:
-    """The support vectors of an ensemble's members, as numbers of all rows."""
+# Of some members: the rows of their support vectors, whose they are, coefficients, and each rho.
+_Support: TypeAlias = tuple[IntArray, IntArray, FloatArray, FloatArray]
 
-    def __init__(self) -> None:
-        self.error: SolverError | None = None
-        self._rows: list[IntArray] = []
-        self._members: list[IntArray] = []
-        self._coefficients: list[FloatArray] = []
-        self._rho: list[FloatArray] = []
 
-    def add(self, solved: smo.Solved, line: int, members: range) -> None:
-        """Add the solutions of these members; the first failure becomes the error."""
-        if self.error is not None:
-            return
-        try:
-            solved.require_sound(line)
-        except SolverError as error:
-            self.error = error
-            return
-        used = np.flatnonzero(solved.coefficients[line])
-        bags = solved.bags
-        self._rows.append(bags.numbers[used])
-        self._members.append(np.searchsorted(bags.starts, used, "right") - 1 + members.start)
-        self._coefficients.append(solved.coefficients[line, used])
-        self._rho.append(solved.rhos[line])
+def _support(solved: smo.Solved, line: int, members: range) -> _Support:
+    """Return the support vectors of these members; raise SolverError if one has no solution."""
+    solved.require_sound(line)
+    used = np.flatnonzero(solved.coefficients[line])
+    owners = np.searchsorted(solved.bags.starts, used, "right") - 1 + members.start
+    rows = solved.bags.numbers[used]
+    return rows, owners, solved.coefficients[line, used], solved.rhos[line]
 
-    def values(self, lines: FloatArray) -> FloatArray:
-        """Return each member's values on some rows, given their kernel values with all rows."""
-        rho = np.concatenate(self._rho)
-        n_members = len(rho)
-        uses = SupportIndex.from_entries(
-            np.concatenate(self._rows),
-            np.concatenate(self._members),
-            np.concatenate(self._coefficients),
-            len(lines),
-            n_members,
-        )
-        sums = np.zeros((n_members, lines.shape[1]))
-        _blocks.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
-        sums -= rho[:, None]
-        return sums
+
+def _values(parts: Sequence[_Support], lines: FloatArray) -> FloatArray:
+    """Return each member's values on some rows, given their kernel values with all rows."""
+    rows, owners, coefficients, rho = map(np.concatenate, zip(*parts, strict=True))
+    uses = SupportIndex.from_entries(rows, owners, coefficients, len(lines), len(rho))
+    sums = np.zeros((len(rho), lines.shape[1]))
+    _blocks.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
+    sums -= rho[:, None]
+    return sums
 
 
 class _BagByBag(KernelTrainer):
@@ -218,17 +198,11 @@ class _BagByBag(KernelTrainer):
         drawn = rows_drawn(ensembles[0])
         unlabeled = self._kernels.unlabeled.take(drawn)
         for problems in ensembles:
+            bins = None if problems[0].relevance_power is None else self._kernels.bins
             single = len(problems) == 1
+            sets = self._kernels.positives, unlabeled, drawn
             try:
-                ensemble, _ = fit(
-                    problems,
-                    self._kernels.positives,
-                    unlabeled,
-                    drawn,
-                    self._run,
-                    single=single,
-                    bins=None if problems[0].relevance_power is None else self._kernels.bins,
-                )
+                ensemble, _ = fit(problems, *sets, self._run, single=single, bins=bins)
             except SolverError as error:
                 yield error
             else:

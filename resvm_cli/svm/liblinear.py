@@ -120,6 +120,5 @@ class LinearTrainer:
             raise SolverError(
                 "LIBLINEAR returned numbers that are not finite", "scale the features"
             )
-        bounds = np.array([0, len(self.features)], np.int64)
-        row = Rows(bounds, self.features.astype(np.int32), weights[:-1]).without_zeros()
+        row = Rows.one_row(self.features, weights[:-1]).without_zeros()
         return LinearSolution(row, 0.0 - float(weights[-1]) * bias, not _printed.warning)

@@ -104,7 +104,7 @@ class DenseBag:
 
     def combined(self, coefficients: FloatArray) -> Rows:
         """The sum of the rows, each times its coefficient, as one sparse row."""
-        return _one_row(self.features, coefficients @ self.matrix)
+        return Rows.one_row(self.features, coefficients @ self.matrix).without_zeros()
 
     def times(self, factors: Rows) -> DenseBag:
         """Multiply each feature by its factor, and drop features that have none."""
@@ -131,8 +131,7 @@ class SparseBag:
     def from_rows(cls, rows: Rows) -> SparseBag:
         """Renumber the features of rows that have the indices of their file."""
         columns = Columns(rows.indices)
-        places = columns.places(rows.indices).astype(np.int32)
-        return cls(columns.present, Rows(rows.indptr, places, rows.values))
+        return cls(columns.present, columns.placed(rows))
 
     def original_rows(self) -> Rows:
         """The rows with the indices of their file."""
@@ -157,12 +156,7 @@ class SparseBag:
         """The sum of the rows, each times its coefficient, as one sparse row."""
         weighted = self.rows.values * coefficients[self.rows.row_numbers]
         total = np.bincount(self.rows.indices, weighted, minlength=len(self.features))
-        return _one_row(self.features, total.astype(np.float64))
-
-
-def _one_row(features: IntArray, values: FloatArray) -> Rows:
-    bounds = np.array([0, len(values)], np.int64)
-    return Rows(bounds, features.astype(np.int32), values).without_zeros()
+        return Rows.one_row(self.features, total.astype(np.float64)).without_zeros()
 
 
 class BagRows:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from resvm_cli.records import dataclass
-from resvm_cli.rows import Columns, FloatArray, IndexArray, IntArray, Rows
+from resvm_cli.rows import BoolArray, Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import (
     EXPONENT_TOLERANCE,
@@ -63,6 +63,11 @@ class SupportIndex:
         """The pool row of each entry."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
+    def only(self, kept: BoolArray) -> SupportIndex:
+        """Return the index with some of the entries."""
+        starts = np.append(0, np.cumsum(kept))[self.starts]
+        return SupportIndex(starts, self.members[kept], self.coefficients[kept], self.n_members)
+
     def has_one_row_per_member(self) -> bool:
         """Whether each member uses exactly one row, like the linear members of saved models."""
         return bool((np.bincount(self.members, minlength=self.n_members) == 1).all())
@@ -96,24 +101,24 @@ class Pool:
             _Users(kernel, index, padding, alone=len(indexes) == 1) for kernel, index in indexes
         ]
         self._matrix: FloatArray | SparseMatrix | _Tiles
+        self._set_sizes(dense)
         if dense and sparse_rows:
             self._matrix = _Tiles(rows, len(columns), padding)
-            self.rows_at_once, self.rows_multiple = BLOCK_ROWS, 1
+            self.rows_multiple = 1
         elif dense:
             self._matrix = dense_matrix(rows, len(columns), padding)
-            self.rows_at_once = self.rows_multiple = BLOCK_ROWS
         else:
             self._matrix = SparseMatrix(rows, len(columns))
-            most = min(BLOCK_ROWS, SPARSE_CELLS // len(rows))
-            self.rows_at_once = max(_blocks.ROWS_TOGETHER, most)
-            self.rows_multiple = 1
         self._largest_norm = float(self._norms.max(initial=0.0))
 
-    def sums(self, block: Rows) -> FloatArray:
-        """Return each member's weighted sum of kernel values for at most ``rows_at_once`` rows.
+    def _set_sizes(self, dense: bool) -> None:
+        self.rows_at_once = self.rows_multiple = BLOCK_ROWS
+        if not dense:
+            most = min(BLOCK_ROWS, SPARSE_CELLS // max(1, len(self._rows)))
+            self.rows_at_once, self.rows_multiple = max(_blocks.ROWS_TOGETHER, most), 1
 
-        The result has the shape rows x members.
-        """
+    def sums(self, block: Rows) -> FloatArray:
+        """Return weighted sums of kernel values, (at most ``rows_at_once``) rows x members."""
         norms = self._kernel.norms(block)
         width, products = self._products(block)
         query = np.zeros(width)
@@ -187,7 +192,7 @@ class Pool:
         errors = kernel.exponent_errors(np.dot(values, values), self._norms[numbers])
         near = ~(exponents[:, number] + errors < UNDERFLOW) & ~(errors <= EXPONENT_TOLERANCE)
         near = np.flatnonzero(near & (numbers < len(self._rows)))  # omit the padding
-        known = Rows(np.array([0, seen.sum()]), places[seen].astype(np.int32), values[seen])
+        known = Rows.one_row(places[seen], values[seen])
         distances = squared_distances(known, self._rows.take(numbers[near]), len(self._columns))
         distances += np.dot(values[~seen], values[~seen])
         exponents[near, number] = -kernel.gamma * distances
@@ -226,12 +231,16 @@ class WeightedPool(Pool):
         multiple = COLUMN_STEP if dense else 1
         parts = [_padded(each.rows, -len(each.rows) % multiple) for each in members]
         self._bounds = np.cumsum([0, *map(len, parts)])
-        rows = Rows.concatenate([_placed(part, columns) for part in parts])
-        starts = np.repeat(self._bounds[:-1], [len(each.rows) for each in members])
-        within = np.concatenate([np.arange(len(each.rows)) for each in members])
+        rows = columns.placed(Rows.concatenate(parts))
+        sizes = [len(each.rows) for each in members]
         index = SupportIndex.from_entries(
-            starts + within,
-            np.repeat(np.arange(len(members)), [len(each.rows) for each in members]),
+            np.concatenate(
+                [
+                    np.arange(size) + first
+                    for size, first in zip(sizes, self._bounds[:-1], strict=True)
+                ]
+            ),
+            np.repeat(np.arange(len(members)), sizes),
             np.concatenate([each.coefficients for each in members]),
             len(rows),
             len(members),
@@ -240,26 +249,17 @@ class WeightedPool(Pool):
         self._kernel = members[0].kernel
         self._norms = self._kernel.norms(rows)
         self._users = [_Users(each.kernel, index, 0, alone=True) for each in members]
-        weights = [_placed(each.weights, columns) for each in members]
         times = [part.times(each.weights) for part, each in zip(parts, members, strict=True)]
-        products = Rows.concatenate([_placed(part, columns) for part in times])
-        factors = Rows.concatenate(weights)
+        products = columns.placed(Rows.concatenate(times))
+        factors = columns.placed(Rows.concatenate([each.weights for each in members]))
         squares = Rows(factors.indptr, factors.indices, factors.values * factors.values)
         self._matrix: FloatArray | SparseMatrix | _Tiles
         self._squares: FloatArray | SparseMatrix
-        if dense:
-            self._matrix = dense_matrix(products, len(columns))
-            self._squares = dense_matrix(squares, len(columns))
-            self.rows_at_once = self.rows_multiple = BLOCK_ROWS
-        else:
-            self._matrix = SparseMatrix(products, len(columns))
-            self._squares = SparseMatrix(squares, len(columns))
-            most = min(BLOCK_ROWS, SPARSE_CELLS // max(1, len(rows)))
-            self.rows_at_once = max(_blocks.ROWS_TOGETHER, most)
-            self.rows_multiple = 1
+        self._set_sizes(dense)
+        matrix = dense_matrix if dense else SparseMatrix
+        self._matrix, self._squares = (matrix(each, len(columns)) for each in (products, squares))
 
     def sums(self, block: Rows) -> FloatArray:
-        """Return each member's weighted sum of kernel values for at most ``rows_at_once`` rows."""
         width, products, norms = self._products_and_norms(block)
         sums = np.zeros((self._n_members, width))
         for number, (first, last) in enumerate(itertools.pairwise(self._bounds.tolist())):
@@ -270,10 +270,9 @@ class WeightedPool(Pool):
             if inexact:  # the square of a feature that the member ignores may be infinite
                 own = block.times(member.weights)
                 query[inexact] = member.kernel.norms(own)[inexact]
-            numbers = np.arange(first, last)
-            self._add(
-                self._users[number], numbers, products(first, last), query, inexact, own, sums
-            )
+            values = products(first, last)
+            users, numbers = self._users[number], np.arange(first, last)
+            self._add(users, numbers, values, query, inexact, own, sums)
         return sums[:, : len(block)].T
 
     def _products_and_norms(
@@ -299,11 +298,6 @@ class WeightedPool(Pool):
             lambda first, last: np.matmul(matrix[first:last], columns, out=scratch[: last - first]),
             lambda number: squares[number] @ squared_columns,
         )
-
-
-def _placed(rows: Rows, columns: Columns) -> Rows:
-    """Return the rows with their indices replaced by positions among the columns."""
-    return Rows(rows.indptr, columns.places(rows.indices).astype(np.int32), rows.values)
 
 
 def _padded(rows: Rows, count: int) -> Rows:

@@ -119,7 +119,11 @@ def ensemble(
         )
         for _ in range(n_models)
     ]
-    return Ensemble.from_members(kernel, Rows.from_dense(features), members, False)
+    return ensemble_of(kernel, Rows.from_dense(features), members, False)
+
+
+def ensemble_of(kernel: Kernel, pool: Rows, members: list[Member], single: bool) -> Ensemble:
+    return Ensemble((Group(kernel, range(len(members))),), pool, members, single)
 
 
 def weighted(machine: Ensemble) -> Ensemble:
@@ -176,7 +180,7 @@ def test_a_large_index_needs_no_large_table(kernel, monkeypatch):
     def spread(given: Rows) -> Rows:
         return Rows(given.indptr, given.indices * np.int32(100_000_000), given.values)
 
-    wide = Ensemble.from_members(kernel, spread(machine.pool), machine.members, False)
+    wide = ensemble_of(kernel, spread(machine.pool), machine.members, False)
     assert Predictor(wide).member_values(spread(rows)).tobytes() == expected.tobytes()
 
 
@@ -236,7 +240,7 @@ def test_a_rows_value_does_not_depend_on_its_neighbours(kernel, width, dense, mo
 def test_rbf_values_of_rows_far_out_come_from_differences():
     # from norms the distance to its own copy would be about 1e-4, and the value e^-1e-4
     far = np.array([[1e6 + 0.1, 2.3, 3.7], [1e6 + 1.1, 2.3, 3.7]])
-    machine = Ensemble.from_members(
+    machine = ensemble_of(
         Kernel("rbf", gamma=1.0),
         Rows.from_dense(far),
         [Member(np.array([0, 1]), np.array([1.0, 10.0]), 0.0, 1)],
@@ -307,7 +311,7 @@ def test_members_of_a_mixed_ensemble_do_not_depend_on_the_others():
 
 
 def test_values_whose_squares_overflow_are_infinitely_far_away():
-    machine = Ensemble.from_members(
+    machine = ensemble_of(
         Kernel("rbf", gamma=1.0),
         Rows.from_dense(np.array([[1.0, 2.0]])),
         [Member(np.array([0]), np.array([1.0]), -0.25, 1)],
@@ -320,9 +324,7 @@ def test_values_whose_squares_overflow_are_infinitely_far_away():
 def test_a_pool_without_any_feature_is_still_a_model():
     empty = Rows(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0))
     for kernel in KERNELS:
-        machine = Ensemble.from_members(
-            kernel, empty, [Member(np.array([0]), np.array([2.0]), 0.5, 1)], True
-        )
+        machine = ensemble_of(kernel, empty, [Member(np.array([0]), np.array([2.0]), 0.5, 1)], True)
         found = Predictor(machine).decisions(Rows.from_dense(np.array([[0.0], [3.0]]))).values
         assert np.isfinite(found).all()
         if kernel.name == "rbf":
@@ -348,7 +350,7 @@ def test_linear_weights_beyond_the_cache_are_sparse_with_the_same_bytes(monkeypa
     rng = np.random.default_rng(8)
     weights = rng.standard_normal((6, 9)) * (rng.random((6, 9)) < 0.4)
     members = [Member(np.array([number]), np.ones(1), 0.1 * number, 1) for number in range(6)]
-    machine = Ensemble.from_members(Kernel("linear"), Rows.from_dense(weights), members, False)
+    machine = ensemble_of(Kernel("linear"), Rows.from_dense(weights), members, False)
     queries = Rows.from_dense(rng.standard_normal((9, 11)))  # two features without a weight
     small = Predictor(machine)
     monkeypatch.setattr(model, "MAX_CACHED_WEIGHTS", 53)

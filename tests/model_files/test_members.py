@@ -17,7 +17,7 @@ from resvm_cli.model_files.members import format_members, parse_members
 from resvm_cli.rows import Rows
 from resvm_cli.svm.kernels import Kernel
 from tests.libsvm_oracle import predict_values
-from tests.model.test_ensemble import KERNELS, ensemble, mixed_ensemble, weighted
+from tests.model.test_ensemble import KERNELS, ensemble, ensemble_of, mixed_ensemble, weighted
 
 LINEAR = Group(Kernel("linear"), range(1))
 
@@ -93,7 +93,7 @@ def test_a_weighted_member_is_written_to_the_byte():
     factors = Rows.from_dense([[0.1, 0.0, 2.0]])
     pool = Rows.from_dense([[0.5, 0.0, 4.0], [0.0, 0.0, 0.0]])
     member = Member(np.array([0, 1]), np.array([0.5, -1.0]), 0.25, 1, factors)
-    machine = Ensemble.from_members(Kernel("rbf", gamma=0.2), pool, [member], False)
+    machine = ensemble_of(Kernel("rbf", gamma=0.2), pool, [member], False)
     text = b"multiply_features_by 1:0.1 3:2\nsvm_type c_svc\nkernel_type rbf\ngamma 0.2\n"
     text += b"nr_class 2\ntotal_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.5 3:4\n-1.0\n"
     assert texts(machine) == [text]
@@ -160,7 +160,7 @@ def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeyp
         return format_rows(rows)
 
     monkeypatch.setattr(members, "format_rows", counted)
-    machine = Ensemble.from_members(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
+    machine = ensemble_of(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
     head = b"svm_type c_svc\nkernel_type rbf\ngamma 0.2\nnr_class 2\n"
     one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"
     other = head + b"total_sv 3\nrho -0.0\nlabel 1 -1\nnr_sv 2 1\nSV\n"
@@ -200,7 +200,7 @@ def test_every_number_survives(vectors, rho, n_positive):
         min(n_positive, len(rows)),
     )
     kernel = Kernel("rbf", gamma=0.1)
-    machine = Ensemble.from_members(kernel, pool, [member], True)
+    machine = ensemble_of(kernel, pool, [member], True)
     again = parse_members(named(machine), machine.groups, True)
     (found,) = again.members
     restored = again.pool.take(found.support)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.svm import SVC
 
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.ensemble import Ensemble, Member, Predictor, decide
+from resvm_cli.model.ensemble import Member, Predictor, decide
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
@@ -21,6 +21,7 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import library
 from resvm_cli.svm.products import BagRows, bag_values, kernel_products, kernel_values
 from tests.conftest import train_arguments, write_svm
+from tests.model.test_ensemble import ensemble_of
 
 NAMES = ("tanimoto", "minmax")
 
@@ -67,7 +68,7 @@ def test_a_member_predicts_by_the_sum_of_its_kernel_values(name, density):
     pool, judged = counts(30, density), counts(25, density, seed=1, width=65)
     coefficients = np.random.default_rng(2).standard_normal(30)
     member = Member(np.arange(30), coefficients, 0.25, 10)
-    ensemble = Ensemble.from_members(Kernel(name), Rows.from_dense(pool), [member], True)
+    ensemble = ensemble_of(Kernel(name), Rows.from_dense(pool), [member], True)
     wide = np.zeros((30, 65))
     wide[:, :60] = pool
     expected = matrix(name, judged, wide) @ coefficients - 0.25
