@@ -161,6 +161,10 @@ def _number(default: float | str | None, text: str, **more: Any) -> Any:
     return _declared("number", default, text, **more)
 
 
+def _fraction(text: str, metavar: str, **more: Any) -> Any:
+    return _number(None, text, low=0, below=1, metavar=metavar, **more)
+
+
 def _choice(default: str | None, choices: tuple[str, ...], text: str, **more: Any) -> Any:
     metavar = more.pop("metavar", "NAME")
     return _declared("choice", default, text, choices=choices, metavar=metavar, **more)
@@ -457,20 +461,14 @@ class TuningParameters:
         shown="1024; 150 if informed",
         advanced=True,
     )
-    contamination_pos: float | None = _number(
-        None,
+    contamination_pos: float | None = _fraction(
         "Fraction of P believed to be negative; narrows the default ranges.",
-        low=0,
-        below=1,
-        metavar="A",
+        "A",
         panel=SEARCH_SPACE,
     )
-    contamination_unl: float | None = _number(
-        None,
+    contamination_unl: float | None = _fraction(
         "Fraction of U believed to be positive; narrows the default ranges.",
-        low=0,
-        below=1,
-        metavar="B",
+        "B",
         panel=SEARCH_SPACE,
     )
 
@@ -482,23 +480,11 @@ class RankingParameters:
     audit: bool = _declared(
         "flag", False, "List the known positives instead, most suspicious first.", panel=RANKING
     )
-    contamination_pos: float | None = _number(
-        None,
-        "Fraction of P that is negative.",
-        low=0,
-        below=1,
-        metavar="A",
-        shown="estimated",
-        panel=RANKING,
+    contamination_pos: float | None = _fraction(
+        "Fraction of P that is negative.", "A", shown="estimated", panel=RANKING
     )
-    contamination_unl: float | None = _number(
-        None,
-        "Fraction of U that is positive.",
-        low=0,
-        below=1,
-        metavar="B",
-        shown="estimated",
-        panel=RANKING,
+    contamination_unl: float | None = _fraction(
+        "Fraction of U that is positive.", "B", shown="estimated", panel=RANKING
     )
     fdr: float | None = _number(
         None,

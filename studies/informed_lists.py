@@ -141,7 +141,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
     sample = TuningSample.from_data(data, settings, Run(jobs=1))
     n_pos, n_unl = len(sample.kernels.positives), len(sample.kernels.unlabeled)
     space = sample.space("resvm", settings)
-    gammas = {None: sample.gamma, "quantile": sample.scaled("quantile").gamma}
+    gammas = {kind: each.gamma for kind, each in sample.scaled.items()}
     candidates = {
         one: informed_candidates([one], space, n_pos, n_unl, gammas)[0]
         for one in dict.fromkeys(WIDE)
@@ -264,7 +264,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = Path(given.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    assert set(TODAY) == set(informed_settings(MethodParameters(), (), ["quantile"]))
+    assert set(TODAY) == set(informed_settings(MethodParameters(), quantiles=True))
     paths = []
     with parallel.inner_threads_held(), silenced():
         for number, task, share in itertools.product(

@@ -34,7 +34,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.sample import Folds, TuningSample
+from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
 from resvm_cli.tuning.search import ScoredTask, ScoringTask, halving, sampled
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import default_space
@@ -134,7 +134,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
         len(unlabeled) * 9 // 10,
         gamma,
     )
-    sample = TuningSample(kernels, folds, gamma)
+    sample = TuningSample({None: ScaledSample(kernels, gamma)}, folds)
     settings = TuningSettings(base=base, oob=True, metric="partial_roc_auc", up_to=0.2)
     out_of_bag = CandidateScorer(sample, settings)
     by_folds = replace(out_of_bag, settings=replace(settings, oob=False))

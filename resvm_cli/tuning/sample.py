@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -126,11 +126,13 @@ class ScaledSample:
 class TuningSample:
     """The rows that candidates are scored on: scaled like the data, and as candidates need them."""
 
-    kernels: SharedKernels
+    scaled: Mapping[ScalingName | None, ScaledSample]  # None: like the data
     folds: Folds
-    gamma: float  # the value of "scale"
     positive_weights: PositiveWeights | None = None
-    others: Mapping[ScalingName, ScaledSample] = field(default_factory=dict)
+
+    @property
+    def kernels(self) -> SharedKernels:
+        return self.scaled[None].kernels
 
     @classmethod
     def from_data(
@@ -154,42 +156,31 @@ class TuningSample:
             gamma = gamma_scale(data.n_features, data.variance(kind))
             return ScaledSample(SharedKernels(*rows, settings.gram_mb), gamma)
 
-        own = scaled(data.scale)
-        unlabeled = own.kernels.unlabeled
-        if len(unlabeled) < n_unl:
-            run.remark(
-                Message(
-                    "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets"
-                    " this number",
-                    n=len(unlabeled),
-                    n_unl=n_unl,
-                )
+        if len(numbers) < n_unl:
+            text = (
+                "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets this"
+                " number"
             )
+            run.remark(Message(text, n=len(numbers), n_unl=n_unl))
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
         groups = None if groups is None else groups[kept]
         if given_folds is not None:
             folds = Folds.given(given_folds[kept], n_pos, groups, folds_name)
         else:
-            folds = _drawn_folds(n_pos, len(unlabeled), groups, settings)
-        others = {kind: scaled(kind) for kind in settings.other_scalings if kind != data.scale}
-        return cls(own.kernels, folds, own.gamma, data.positive_weights, others)
+            folds = _drawn_folds(n_pos, len(numbers), groups, settings)
+        samples: dict[ScalingName | None, ScaledSample] = {None: scaled(data.scale)}
+        for kind in settings.other_scalings:
+            if kind != data.scale:
+                samples[kind] = scaled(kind)
+        return cls(samples, folds, data.positive_weights)
 
-    def scaled(self, kind: ScalingName | None) -> ScaledSample:
-        """Return the rows scaled like this; None: like the data."""
-        return ScaledSample(self.kernels, self.gamma) if kind is None else self.others[kind]
-
-    def unshared(self) -> TuningSample:
-        """Return the sample without sharing kernel values between candidates."""
-
-        def apart(kernels: SharedKernels) -> SharedKernels:
-            return SharedKernels(kernels.positives, kernels.unlabeled, 0.0)
-
-        others = {
-            kind: replace(other, kernels=apart(other.kernels))
-            for kind, other in self.others.items()
+    def with_kernels(self, change: Callable[[SharedKernels], SharedKernels]) -> TuningSample:
+        """Return the sample with the rows of each scaling changed."""
+        scaled = {
+            kind: replace(each, kernels=change(each.kernels)) for kind, each in self.scaled.items()
         }
-        return replace(self, kernels=apart(self.kernels), others=others)
+        return replace(self, scaled=scaled)
 
     @property
     def rows_pos(self) -> int:
@@ -206,16 +197,11 @@ class TuningSample:
         """
         if not settings.outer:
             return
-        folds = Folds.drawn(
-            self.rows_pos,
-            self.rows_unl,
-            settings.outer,
-            settings.base.seed,
-            groups=self.folds.groups,
-            stream=randomness.OUTER_FOLDS,
-        )
+        sizes, seed = (self.rows_pos, self.rows_unl, settings.outer), settings.base.seed
+        groups, stream = self.folds.groups, randomness.OUTER_FOLDS
+        (line,) = Folds.drawn(*sizes, seed, groups=groups, stream=stream).parts
         for fold in range(settings.outer):
-            yield folds.parts[0], self.without(folds.parts[0], fold, settings)
+            yield line, self.without(line, fold, settings)
 
     def without(self, line: IntArray, fold: int, settings: TuningSettings) -> TuningSample:
         """Return the sample without the rows of an outer fold, with its own inner folds."""
@@ -228,15 +214,9 @@ class TuningSample:
             rows = kernels.positives.take(in_pos), kernels.unlabeled.take(in_unl)
             return SharedKernels(*rows, settings.gram_mb)
 
-        others = {
-            kind: replace(other, kernels=taken(other.kernels))
-            for kind, other in self.others.items()
-        }
         folds = _drawn_folds(len(in_pos), len(in_unl), groups, settings)
-        weights = self.positive_weights
-        if weights is not None:
-            weights = weights.take(in_pos)
-        return TuningSample(taken(self.kernels), folds, self.gamma, weights, others)
+        weights = self.positive_weights and self.positive_weights.take(in_pos)
+        return replace(self.with_kernels(taken), folds=folds, positive_weights=weights)
 
     def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
         """Return the largest number of rows in any candidate's bag; ranges may be ``extended``."""
@@ -267,7 +247,7 @@ class TuningSample:
             settings.base.kernel,
             n_pos,
             n_unl,
-            self.gamma,
+            self.scaled[None].gamma,
             axes,
             settings.contamination_pos,
             settings.contamination_unl,
@@ -276,11 +256,11 @@ class TuningSample:
     def informed(self, settings: TuningSettings) -> list[Candidate]:
         """Return settings that work well on most data, the untuned one first."""
         return informed_candidates(
-            informed_settings(settings.base, settings.fixed, tuple(self.others)),
+            informed_settings(settings.base, settings.fixed, quantiles="quantile" in self.scaled),
             self.space("resvm", settings),
             self.rows_pos,
             self.rows_unl,
-            {None: self.gamma, **{kind: other.gamma for kind, other in self.others.items()}},
+            {kind: each.gamma for kind, each in self.scaled.items()},
             [axis.name for axis in settings.axes],
         )
 
@@ -307,8 +287,7 @@ def within_memory(
     matrix = 8.0 * (len(kernels.positives) + len(kernels.unlabeled)) ** 2
     cache = min(settings.base.cache_mb * 1e6, 8.0 * bag**2)
     if kernels.shares_kernels:
-        views = 1 + len(sample.others)
-        shared = MemoryEstimate(held + views * matrix, matrix + cache)
+        shared = MemoryEstimate(held + len(sample.scaled) * matrix, matrix + cache)
         if threads := shared.threads_within(run.memory_mb, run.workers()):
             return sample, settings, replace(run, jobs=threads)
     apart = MemoryEstimate(held, bag_bytes(data, bag, bag, settings.base.cache_mb))
@@ -323,5 +302,5 @@ def within_memory(
             )
         )
         settings = replace(settings, gram_mb=0.0)
-        sample = sample.unshared()
+        sample = sample.with_kernels(lambda k: SharedKernels(k.positives, k.unlabeled, 0.0))
     return sample, settings, replace(run, jobs=threads)

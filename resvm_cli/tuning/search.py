@@ -210,11 +210,11 @@ _OF_PRODUCTS, _OF_SIMILARITIES = _PENALTIES[:5], _PENALTIES[2:]
 
 
 def informed_settings(
-    base: MethodParameters, fixed: Sequence[str] = (), others: Sequence[ScalingName] = ()
+    base: MethodParameters, fixed: Sequence[str] = (), *, quantiles: bool = False
 ) -> tuple[Informed, ...]:
     """Return settings worth trying, the untuned one first.
 
-    Parameters in ``fixed`` are as in ``base``; ``others`` are scalings to try besides the data's.
+    Parameters in ``fixed`` are as in ``base``; ``quantiles``: also try scaling by quantiles.
     """
     kernel = Kernel(base.kernel)
     untuned = Informed(*_USUAL, 1.0, 1.0)
@@ -226,7 +226,7 @@ def informed_settings(
         ]
         large = Informed(*_LARGE, 1.0, 10.0)
         found = [*one_space, Informed(*_LARGE, 0.3, 10.0), large]
-        if others:
+        if quantiles:
             found += [replace(setting, quantile=True) for setting in (*one_space, large)]
     elif kernel.uses_gamma:
         pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))

@@ -183,10 +183,6 @@ class TrialLog:
         if trial.score is not None and trial.outer is None:
             self._best = trial.score if self._best is None else max(self._best, trial.score)
 
-    def write_best(self, content: dict[str, Any]) -> None:
-        if self._directory is not None:
-            self._directory.write(BEST, content)
-
 
 def start(sample: TuningSample, method: MethodName, settings: TuningSettings) -> Search:
     """Return the search for one method."""

@@ -40,6 +40,7 @@ from resvm_cli.tuning.settings import (
 )
 from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import (
+    BEST,
     TRIALS,
     KnownTrials,
     OpenSearch,
@@ -122,7 +123,7 @@ def tune(request: TuneRequest, run: Run) -> SearchResult:
                     )
                 )
                 raise
-            log.write_best(found.params)
+            directory.write(BEST, found.params)
     return found
 
 

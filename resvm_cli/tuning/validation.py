@@ -159,7 +159,7 @@ class CandidateScorer:
     def trainer(self, task: ScoringTask, run: Run) -> AbstractContextManager[KernelTrainer]:
         """Return a trainer for tasks of this kernel, scaling and weighting."""
         plan = self.plan(task, self.sample.rows_pos, self.sample.rows_unl, 0)
-        kernels = self.sample.scaled(task.candidate.scale).kernels
+        kernels = self.sample.scaled[task.candidate.scale].kernels
         return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
 
     def scores(self, tasks: Sequence[ScoringTask], run: Run) -> list[Scores | ResvmError]:
@@ -184,13 +184,8 @@ class CandidateScorer:
         for repeat, line in enumerate(self.sample.folds.parts):
             for fold in range(n_folds):
                 going = [number for number in range(len(tasks)) if number not in failed]
-                found = self.held_out_fold(
-                    [tasks[number] for number in going],
-                    trainer,
-                    line,
-                    fold,
-                    repeat * n_folds + fold,
-                )
+                some = [tasks[number] for number in going]
+                found = self.held_out_fold(some, trainer, line, fold, repeat * n_folds + fold)
                 for number, rows in zip(going, found, strict=True):
                     if isinstance(rows, ResvmError):
                         failed[number] = rows
@@ -215,8 +210,8 @@ class CandidateScorer:
         held = np.flatnonzero(line == fold)
         seed = randomness.fold_seed(self.settings.base.seed, number, stream)
 
-        def scored(method: str, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
-            single = method == "cwsvm"
+        def scored(members: Sequence[Problem], values: FloatArray) -> ScoredSample:
+            single = tasks[0].candidate.method == "cwsvm"
             decisions = decide(values, single)
             return ScoredSample(
                 held < self.sample.rows_pos,
@@ -234,11 +229,7 @@ class CandidateScorer:
     ) -> list[ScoredSample | ResvmError]:
         """Score each row by the members whose bags do not contain it."""
         everything = np.arange(self.sample.rows_pos), np.arange(self.sample.rows_unl)
-
-        def scored(method: str, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
-            return self.score_out_of_bag(members, values)
-
-        seed = self.settings.base.seed
+        seed, scored = self.settings.base.seed, self.score_out_of_bag
         return self._train_and_score(tasks, trainer, everything, seed, None, scored)
 
     def _train_and_score(
@@ -248,7 +239,7 @@ class CandidateScorer:
         kept: tuple[IntArray, IntArray],
         seed: int,
         rows: IntArray | None,
-        scored: Callable[[str, Sequence[Problem], FloatArray], ScoredSample],
+        scored: Callable[[Sequence[Problem], FloatArray], ScoredSample],
     ) -> list[ScoredSample | ResvmError]:
         """Train each task's ensemble on the kept rows of P and U, and score ``rows`` with it.
 
@@ -278,12 +269,12 @@ class CandidateScorer:
                 for _, plan in plans
             ]
             trained = trainer.ensemble_values(ensembles, rows)
-            for (number, plan), members, values in zip(plans, ensembles, trained, strict=True):
+            for (number, _), members, values in zip(plans, ensembles, trained, strict=True):
                 if isinstance(values, ResvmError):
                     found[number] = values
                     continue
                 try:
-                    found[number] = scored(plan.method, members, np.ascontiguousarray(values.T))
+                    found[number] = scored(members, np.ascontiguousarray(values.T))
                 except DataError as error:
                     found[number] = error
         return [found[number] for number in range(len(tasks))]
@@ -355,9 +346,8 @@ def ensemble_sizes(
                 for side in (0, 1)
             ]
             first, second = map(scorer.criterion, halves)
-            size = EnsembleSize(
-                n_models, scorer.criterion(whole), first - second, _overlap(*halves)
-            )
+            overlap = _overlap(*halves)
+            size = EnsembleSize(n_models, scorer.criterion(whole), first - second, overlap)
             yield size
             if size.stable:
                 return

@@ -39,7 +39,7 @@ def measured(task="german", best=FORMER[3], seed=3):
 
 
 def test_the_list_called_todays_is_what_auto_judges():
-    assert set(LISTS["today's"]) == set(informed_settings(MethodParameters(), (), ["quantile"]))
+    assert set(LISTS["today's"]) == set(informed_settings(MethodParameters(), quantiles=True))
     assert all(set(some) <= set(WIDE) for some in LISTS.values())
     assert len(set(FORMER)) == 12
 

@@ -64,7 +64,7 @@ def trained():
 def candidates(**given):
     axes = [parse_axis(name, text) for name, text in given.items()]
     space = default_space("resvm", "rbf", 100, 1000, 0.1, axes)
-    settings = informed_settings(RBF, (), ["quantile"])
+    settings = informed_settings(RBF, quantiles=True)
     return informed_candidates(settings, space, 100, 1000, GAMMAS, list(given))
 
 
@@ -104,17 +104,17 @@ def test_informed_settings_are_distinct_and_keep_to_what_was_given():
 
 
 def test_informed_settings_leave_out_what_the_user_has_fixed():
-    def words(fixed, others):
-        settings = informed_settings(RBF, fixed, others)
+    def words(*fixed, quantiles=True):
+        settings = informed_settings(RBF, fixed, quantiles=quantiles)
         space = default_space("resvm", "rbf", 100, 1000, 0.1)
         found = informed_candidates(settings, space, 100, 1000, GAMMAS)
         return [{getattr(one, name) for one in found} for name in WORDS]
 
     every = [{None, "linear"}, {None, "relevance:1", "relevance:2"}, {None, "quantile"}]
-    assert words((), ["quantile"]) == every
-    assert words(("kernel",), ["quantile"])[0] == {None}
-    assert words(("feature_weights",), ["quantile"])[1] == {None}
-    assert words((), [])[2] == {None}
+    assert words() == every
+    assert words("kernel")[0] == {None}
+    assert words("feature_weights")[1] == {None}
+    assert words(quantiles=False)[2] == {None}
 
 
 def test_linear_candidates_have_penalties_relative_to_the_scale_of_the_rows():

@@ -19,7 +19,7 @@ from resvm_cli.randomness import fold_seed
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
-from resvm_cli.tuning.sample import Folds, TuningSample
+from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
 from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
@@ -40,7 +40,7 @@ def scorer(oob=False, groups=None, n_folds=4, *, folds=None, kernels=None):
     kernels = kernels or SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
     base = MethodParameters(seed=7, tolerance=1e-6)
     settings = TuningSettings(base=base, oob=oob, metric="roc_auc", up_to=0.2)
-    return CandidateScorer(TuningSample(kernels, folds, 1.0), settings)
+    return CandidateScorer(TuningSample({None: ScaledSample(kernels, 1.0)}, folds), settings)
 
 
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
@@ -155,7 +155,7 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
         settings = TuningSettings(
             base=MethodParameters(seed=seed), oob=True, metric="partial_roc_auc", up_to=0.05
         )
-        made = CandidateScorer(TuningSample(bench, folds, 1.0), settings)
+        made = CandidateScorer(TuningSample({None: ScaledSample(bench, 1.0)}, folds), settings)
         (scores,) = made.scores([ScoringTask(candidate, 20)], Run())
         found.append(scores.values["partial_roc_auc"])
     assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3
