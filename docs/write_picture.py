@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-SAMPLE = FOLDER.parent / "sample_data" / "digits"
+TABLE = FOLDER.parent / "sample_data" / "payments" / "payments.csv"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDTH, HEIGHT = 1160, 1080
+WIDTH, HEIGHT = 1160, 1260
 PATIENCE_SECONDS = 300
 
 
@@ -25,10 +25,10 @@ def main() -> None:
         raise SystemExit(f"none of {', '.join(BROWSERS)} is on the PATH")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "ranking.html"
-        for name in ("pos.svm", "unl.svm"):  # the page shows file names as given
-            shutil.copy(SAMPLE / name, folder)
-        rank = [sys.executable, "-m", "resvm_cli", "rank", "-P", "pos.svm", "-U", "unl.svm"]
-        rank += ["--html", page.name, "-q"]
+        shutil.copy(TABLE, folder)  # the page shows file names as given
+        rank = [sys.executable, "-m", "resvm_cli", "rank", "--data", TABLE.name]
+        rank += ["--id-column", "payment", "--label-column", "status"]
+        rank += ["--positive-label", "fraud", "--html", page.name, "-q"]
         subprocess.run(
             rank, cwd=folder, stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE_SECONDS
         )

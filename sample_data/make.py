@@ -3,7 +3,7 @@
 Two problems are drawn by ``resvm simulate``; the digits come from scikit-learn. The compounds are
 put together from fragments: those with an aryl sulfonamide at a heteroaryl amine are truly active.
 The genome is drawn too: genes of the disease share some annotations and are expressed higher in two
-tissues.
+tissues. So are the payments: frauds are larger, later, and made soon after a change of the account.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ N_HITS, N_HIDDEN, N_NEW = 80, 80, 60
 N_FAMILIES, N_DISEASE_FAMILIES = 350, 35
 N_ANNOTATIONS, N_OF_DISEASE, N_TISSUES = 300, 12, 8
 N_KNOWN, N_WRONG = 36, 4
+N_PAYMENTS, N_FRAUDS, N_REPORTED = 600, 70, 35
 ARYLS = ("ccc({})cc1", "cc({})ccc1", "ccc({})c(F)c1", "ccc({})nc1", "c({})c(C)ccc1")
 TAILS = ("F", "Cl", "Br", "C", "OC", "C#N", "C(F)(F)F", "N(C)C", "OCC", "C(=O)OC", "SC", "CC")
 HETEROARYLS = ("c2ccccn2", "c2nccs2", "c2ncccn2", "c2cc(C)on2", "c2cccnc2", "c2nnc(C)s2")
@@ -79,6 +80,28 @@ def make_compounds(folder: Path) -> None:
     (folder / "new.csv").write_text("\n".join(["id,smiles", *rows, ""]))
 
 
+def make_payments(folder: Path) -> None:
+    """Card payments, half of whose frauds were reported, and the numbers of the others."""
+    rng = random.Random(SEED)
+    frauds = set(rng.sample(range(N_PAYMENTS), N_FRAUDS))
+    reported = set(rng.sample(sorted(frauds), N_REPORTED))
+    lines, hidden = ["payment,amount,hour,days_since_change,merchant,country,status"], []
+    for number in range(N_PAYMENTS):
+        fraud = number in frauds
+        amount = rng.lognormvariate(4.4 if fraud else 3.3, 0.7)
+        hour = rng.triangular(0, 24, 2 if fraud else 15)
+        days = rng.expovariate(1 / (25 if fraud else 250))
+        merchants = ("electronics", "gift cards", "travel", "grocery", "fuel", "clothing")
+        merchant = rng.choices(merchants, (5, 5, 3, 1, 1, 1) if fraud else (1, 1, 2, 6, 4, 3))[0]
+        country = rng.choices(("domestic", "abroad"), (2, 3) if fraud else (9, 1))[0]
+        name, status = f"P{number:03d}", "fraud" if number in reported else ""
+        lines.append(f"{name},{amount:.2f},{hour:.1f},{days:.0f},{merchant},{country},{status}")
+        hidden += [name] if fraud and not status else []
+    folder.mkdir()
+    (folder / "payments.csv").write_text("\n".join([*lines, ""]))
+    (folder / "hidden.txt").write_text("\n".join([*hidden, ""]))
+
+
 def make_genome(folder: Path) -> None:
     """Genes in families, the ids of known disease genes, some of them wrong, and of hidden ones."""
     rng = random.Random(SEED)
@@ -129,6 +152,7 @@ def main() -> None:
     )
     make_compounds(folder / "compounds")
     make_genome(folder / "genome")
+    make_payments(folder / "payments")
     features, digit = load_digits(return_X_y=True)
     names = [f"image-{number}" for number in range(len(digit))]
     with tempfile.TemporaryDirectory() as temporary:

@@ -15,7 +15,7 @@ def test_the_script_makes_the_same_bytes_again(tmp_path):
     ran = run([sys.executable, SAMPLE / "make.py", tmp_path], cwd=ROOT)
     assert ran.code == 0, ran.err
     made = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.*"))
-    assert len(made) == 16
+    assert len(made) == 18
     for path in made:
         assert (tmp_path / path).read_bytes() == (SAMPLE / path).read_bytes(), path
 
