@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,11 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 
 SHOWN = 10
+ONE_PER_ROW = "expected one number from 0 to 1 per row of P, in order"
+ONE_PER_ID = Message("expected an id from {positive_ids} and a number from 0 to 1 per line")
+OUTCOMES = {"1": True, "+1": True, "0": False, "-1": False}
+ONE_OUTCOME = "expected an id and 1 (positive) or 0 (negative) per line"
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)")
 
 
@@ -45,13 +50,26 @@ def read_row_ids(path: str) -> list[str]:
     return names
 
 
+def _entries(path: str) -> Iterator[tuple[int, str]]:
+    """Yield numbered, stripped lines; comments (#) are skipped."""
+    for number, line in text_lines(text_pieces(path), name_of(path)):
+        text = line.strip()
+        if not text.startswith("#"):
+            yield number, text
+
+
+def _id_and_value(text: str) -> tuple[str, str]:
+    """Split a line at its last tab, or at its last blank if it has no tab."""
+    row_id, _, value = text.rpartition("\t" if "\t" in text else " ")
+    return row_id.strip(), value.strip()
+
+
 def read_known_ids(path: str) -> dict[str, int]:
     """Read ids with their line numbers; blank lines and comments (#) are skipped."""
     name = name_of(path)
     lines: dict[str, int] = {}
-    for number, line in text_lines(text_pieces(path), name):
-        word = line.strip()
-        if not word or word.startswith("#"):
+    for number, word in _entries(path):
+        if not word:
             continue
         if not lines:
             _refuse_svmlight(
@@ -164,30 +182,23 @@ class RowIds:
                 notes.append(
                     f"{name}: {self._n_without_id:,} rows without an id count as unlabeled"
                 )
-        if self._keep and (n_repeated := self._n_repeated()):
+        named = list(filter(None, self.ids))
+        if n_repeated := len(named) - len(set(named)):
             notes.append(f"{name}: {n_repeated:,} ids are duplicates")
         return notes
-
-    def _n_repeated(self) -> int:
-        named = [row_id for row_id in self.ids if row_id]
-        return len(named) - len(set(named))
 
     def _missing(self, name: str, allowed: bool) -> list[str]:
         assert self._known is not None
         listed = name_of(self._known_path or "")
-        if not self._examples and not self._is_text:
-            raise DataError(
-                f"{name}: no row has an id",
-                Message(
-                    "name the column of a table that holds the ids: {id_column:NAME}; or list the"
-                    " ids of all rows, one per line and in order, with {ids_file}"
-                ),
-            )
         if not self._examples:
-            raise DataError(
-                f"{name}: no row ends in an id (# name)",
-                Message("list the ids of all rows, one per line and in order, with {ids_file}"),
+            what, hint = (
+                "has an id",
+                "name the column of a table that holds the ids: {id_column:NAME}; or ",
             )
+            if self._is_text:
+                what, hint = "ends in an id (# name)", ""
+            hint += "list the ids of all rows, one per line and in order, with {ids_file}"
+            raise DataError(f"{name}: no row {what}", Message(hint))
         missing = [row_id for row_id in self._known if row_id not in self._lines]
         if not missing:
             return []
@@ -212,21 +223,13 @@ class RowIds:
         return np.array(self.ids, object)
 
 
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-
-ONE_PER_ROW = "expected one number from 0 to 1 per row of P, in order"
-
-ONE_PER_ID = Message("expected an id from {positive_ids} and a number from 0 to 1 per line")
-
-
 @dataclass(frozen=True, eq=False)
 class WeightLines:
     """The lines of a weight file: how certain each known positive is, from 0 to 1."""
 
     name: str
     values: FloatArray
-    ids: list[str] | None  # None if the weights are in row order
-    lines: list[int]
+    lines: dict[str, int]  # the line of each id; empty if the weights are in row order
 
     @classmethod
     def read(cls, path: str, *, with_ids: bool) -> WeightLines:
@@ -234,28 +237,30 @@ class WeightLines:
         name = name_of(path)
         expected: Text = ONE_PER_ID if with_ids else ONE_PER_ROW
         values: list[float] = []
-        ids: list[str] = []
-        lines: list[int] = []
+        lines: dict[str, int] = {}
         blank = 0
-        for number, line in text_lines(text_pieces(path), name):
-            text = line.strip()
-            if text.startswith("#"):
-                continue
+        for number, text in _entries(path):
             if not text:
                 blank = blank or number
                 continue
             if blank:
                 raise DataError(f"{name}:{blank}: an empty line", expected)
-            row_id, _, last = text.rpartition(" ") if "\t" not in text else text.rpartition("\t")
+            row_id, weight = _id_and_value(text)
             if bool(row_id) != with_ids:
                 what = "no id before the weight" if with_ids else f"'{text}' is not a number"
                 raise DataError(f"{name}:{number}: {what}", expected)
-            ids.append(row_id.strip())
-            lines.append(number)
-            values.append(_weight(last.strip(), f"{name}:{number}"))
+            if not _NUMBER.fullmatch(weight) or not 0 <= float(weight) <= 1:
+                what = f"the weight is '{weight}'; expected a number from 0 to 1"
+                raise DataError(f"{name}:{number}: {what}")
+            if row_id in lines:
+                what = f"'{row_id}' already has a weight, in line {lines[row_id]}"
+                raise DataError(f"{name}:{number}: {what}")
+            if with_ids:
+                lines[row_id] = number
+            values.append(float(weight))
         if not values:
             raise DataError(f"{name}: no weights", expected)
-        return cls(name, np.array(values), ids if with_ids else None, lines)
+        return cls(name, np.array(values), lines)
 
     def of_rows(
         self, n_rows: int, known: tuple[Sequence[str], Callable[[str], bool]] | None
@@ -265,7 +270,7 @@ class WeightLines:
         ``known`` has the ids of P in order, and a function that tests whether an id is a known
         positive.
         """
-        if self.ids is None or known is None:
+        if known is None:
             if len(self.values) != n_rows:
                 raise DataError(
                     f"{self.name}: {len(self.values):,} weights for {n_rows:,} rows of P",
@@ -273,45 +278,35 @@ class WeightLines:
                 )
             return self.values
         in_order, is_known = known
-        number_of: dict[str, int] = {}
-        for number, row_id in enumerate(self.ids):
-            if row_id in number_of:
-                raise DataError(
-                    f"{self.name}:{self.lines[number]}: '{row_id}' already has a weight, in line"
-                    f" {self.lines[number_of[row_id]]}"
-                )
+        for row_id, line in self.lines.items():
             if not is_known(row_id):
                 raise DataError(
-                    f"{self.name}:{self.lines[number]}: '{row_id}' is not a known positive",
+                    f"{self.name}:{line}: '{row_id}' is not a known positive",
                     Message("weights are for the ids of {positive_ids}"),
                 )
-            number_of[row_id] = number
-        missing = [row_id for row_id in in_order if row_id not in number_of]
+        missing = [row_id for row_id in in_order if row_id not in self.lines]
         if missing:
             raise DataError(
                 f"{self.name}: {len(missing):,} known positives have no weight, for example"
                 f" '{missing[0]}'",
                 ONE_PER_ID,
             )
-        return self.values[[number_of[row_id] for row_id in in_order]]
-
-
-OUTCOMES = {"1": True, "+1": True, "0": False, "-1": False}
-ONE_OUTCOME = "expected an id and 1 (positive) or 0 (negative) per line"
+        weights = dict(zip(self.lines, self.values.tolist(), strict=True))
+        return np.array([weights[row_id] for row_id in in_order])
 
 
 def read_outcomes(path: str) -> dict[str, tuple[bool, str]]:
     """Read ids of tested rows, with outcomes and locations; comments (#) are skipped."""
     name = name_of(path)
     found: dict[str, tuple[bool, str]] = {}
-    for number, line in text_lines(text_pieces(path), name):
-        text, where = line.strip(), f"{name}:{number}"
-        if not text or text.startswith("#"):
+    for number, text in _entries(path):
+        if not text:
             continue
-        row_id, _, last = text.rpartition("\t" if "\t" in text else " ")
-        row_id, outcome = row_id.strip(), OUTCOMES.get(last.strip())
+        where = f"{name}:{number}"
+        row_id, value = _id_and_value(text)
+        outcome = OUTCOMES.get(value)
         if not row_id or outcome is None:
-            what = f"the outcome is '{last.strip()}'" if row_id else "no id before the outcome"
+            what = f"the outcome is '{value}'" if row_id else "no id before the outcome"
             raise DataError(f"{where}: {what}", ONE_OUTCOME)
         if row_id in found:
             raise DataError(f"{where}: '{row_id}' was already tested, in {found[row_id][1]}")
@@ -319,9 +314,3 @@ def read_outcomes(path: str) -> dict[str, tuple[bool, str]]:
     if not found:
         raise DataError(f"{name}: no tested rows", ONE_OUTCOME)
     return found
-
-
-def _weight(text: str, where: str) -> float:
-    if not _NUMBER.fullmatch(text) or not 0 <= float(text) <= 1:
-        raise DataError(f"{where}: the weight is '{text}'; expected a number from 0 to 1")
-    return float(text)
