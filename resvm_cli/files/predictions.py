@@ -49,7 +49,6 @@ EXPECTED = (
     "expected the output of resvm predict (text, or tsv, csv, jsonl with column names),"
     " or one number per line"
 )
-_NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,25 +116,19 @@ def format_block(form: FormatName, block: PredictionBlock) -> bytes:
 
 
 def _format_json(block: PredictionBlock) -> bytes:
-    records = []
-    members = None if block.member_values is None else block.member_values.tolist()
-    votes = None if block.votes is None else block.votes.tolist()
-    chances = None if block.probability is None else block.probability.tolist()
-    for number, (label, value) in enumerate(
-        zip(block.labels.tolist(), block.decision_values.tolist(), strict=True)
-    ):
-        record: dict[str, object] = {}
-        if block.ids is not None:
-            record["id"] = as_unicode(block.ids[number])
-        record |= {"label": label, "decision_value": value}
-        if votes is not None:
-            record["votes"] = votes[number]
-        if members is not None:
-            record["member_values"] = members[number]
-        if chances is not None:
-            record["probability"] = None if math.isnan(chances[number]) else chances[number]
-        records.append(json.dumps(record))
-    return _encoded("\n".join(records) + "\n")
+    columns: dict[str, list[Any]] = {}
+    if block.ids is not None:
+        columns["id"] = [*map(as_unicode, block.ids)]
+    columns |= {"label": block.labels.tolist(), "decision_value": block.decision_values.tolist()}
+    if block.votes is not None:
+        columns["votes"] = block.votes.tolist()
+    if block.member_values is not None:
+        columns["member_values"] = block.member_values.tolist()
+    if block.probability is not None:
+        chances = block.probability.tolist()
+        columns["probability"] = [None if math.isnan(chance) else chance for chance in chances]
+    records = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    return _encoded("".join(f"{json.dumps(record)}\n" for record in records))
 
 
 def _encoded(text: str) -> bytes:
@@ -160,14 +153,15 @@ class BlockSpool:
 
     def add(self, block: PredictionBlock) -> None:
         """Store a block without its labels."""
-        names = "" if block.ids is None else "\n".join(block.ids)
-        text = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
+        names = None
+        if block.ids is not None:
+            names = np.frombuffer(_encoded("\n".join(block.ids)), np.uint8)
+        columns = (block.decision_values, block.votes, block.member_values, block.probability)
         try:
-            columns = (block.decision_values, block.votes, block.probability, block.member_values)
-            for array in columns:
-                np.save(self._file, _NOTHING if array is None else array, allow_pickle=False)
-            np.save(self._file, np.array([block.ids is not None]), allow_pickle=False)
-            np.save(self._file, text, allow_pickle=False)
+            np.save(self._file, [column is not None for column in (*columns, names)])
+            for column in (*columns, names):
+                if column is not None:
+                    np.save(self._file, column, allow_pickle=False)
         except OSError as error:
             raise cannot_spool(error) from None
         self._n_blocks += 1
@@ -176,20 +170,17 @@ class BlockSpool:
         self._file.seek(0)
         for _ in range(self._n_blocks):
             try:
-                values, votes, chances, members, named, text = (
-                    np.load(self._file, allow_pickle=False) for _ in range(6)
+                values, votes, members, chances, names = (
+                    np.load(self._file, allow_pickle=False) if is_stored else None
+                    for is_stored in np.load(self._file, allow_pickle=False)
                 )
             except OSError as error:
                 raise cannot_spool(error) from None
-            ids = text.tobytes().decode("utf-8", "surrogateescape").split("\n")
-            yield PredictionBlock(
-                labels=np.zeros(len(values), np.int64),
-                decision_values=values,
-                votes=votes if len(votes) else None,
-                member_values=members if members.ndim == 2 else None,
-                ids=ids if named[0] else None,
-                probability=chances if len(chances) else None,
-            )
+            ids = None
+            if names is not None:
+                ids = names.tobytes().decode("utf-8", "surrogateescape").split("\n")
+            labels = np.zeros(len(values), np.int64)
+            yield PredictionBlock(labels, values, votes, members, ids, chances)
 
 
 def labeled(block: PredictionBlock, min_value: float) -> PredictionBlock:
@@ -318,14 +309,6 @@ def _is_number(text: str) -> bool:
     return any(pattern.fullmatch(text) for pattern in (_DECIMAL, _INFINITY, _NAN))
 
 
-def _number(text: str) -> float | None:
-    """Parse a number like the tokenizer; return None for anything else."""
-    if _DECIMAL.fullmatch(text):
-        number = float(text)
-        return None if math.isinf(number) else number
-    return float(text) if _INFINITY.fullmatch(text) else None
-
-
 def _layout(head: _Head) -> Layout:
     what = "a decision value"
     if head.form == "bare":
@@ -373,11 +356,11 @@ def _named_rows(
 
 
 def _field(fields: list[str], column: int, where: str, what: str) -> float:
+    """Parse a number like the tokenizer; anything else is an error."""
     text = fields[column] if column < len(fields) else ""
-    number = _number(text)
-    if number is None or math.isnan(number):
-        raise DataError(f"{where}: cannot read '{text}'; expected {what}")
-    return number
+    if _INFINITY.fullmatch(text) or (_DECIMAL.fullmatch(text) and math.isfinite(float(text))):
+        return float(text)
+    raise DataError(f"{where}: cannot read '{text}'; expected {what}")
 
 
 def _json_value(record: dict[str, Any], where: str) -> float:
