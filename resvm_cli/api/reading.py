@@ -60,12 +60,12 @@ def load(path: PathName) -> Model:
     >>> bool((again.votes(X) == model.votes(X)).all())
     True
     """
-    stored, table = load_with_out_of_bag(os.fspath(path), required=False)
+    stored = load_with_out_of_bag(os.fspath(path), required=False)
     columns = None
     if stored.encoding is not None:  # a table's features, by name
         names = tuple(stored.encoding.names)
         columns = ColumnLayout(len(names), names)
-    return Model(stored, table, columns=columns)
+    return Model(stored, stored.out_of_bag, columns=columns)
 
 
 def read_svmlight(

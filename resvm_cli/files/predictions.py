@@ -170,12 +170,13 @@ class BlockSpool:
         self._file.seek(0)
         for _ in range(self._n_blocks):
             try:
-                values, votes, members, chances, names = (
-                    np.load(self._file, allow_pickle=False) if is_stored else None
-                    for is_stored in np.load(self._file, allow_pickle=False)
-                )
+                stored: list[Any] = [
+                    np.load(self._file, allow_pickle=False) if is_there else None
+                    for is_there in np.load(self._file, allow_pickle=False)
+                ]
             except OSError as error:
                 raise cannot_spool(error) from None
+            values, votes, members, chances, names = stored
             ids = None
             if names is not None:
                 ids = names.tobytes().decode("utf-8", "surrogateescape").split("\n")

@@ -99,7 +99,7 @@ class Plan:
         return kept
 
     @classmethod
-    def from_description(cls, content: dict[str, Any], rows_pos: int, rows_unl: int) -> Plan:
+    def from_description(cls, content: dict[str, Any]) -> Plan:
         """Read from the manifest; raise ValueError if the content is invalid."""
         parameters, scaling = content["parameters"], content.get("scaling")
         plan = cls(
@@ -109,8 +109,8 @@ class Plan:
             bias=parameters.get("bias"),
             cache_mb=MethodParameters.cache_mb,
             seed=content["seed"],
-            rows_pos=rows_pos,
-            rows_unl=rows_unl,
+            rows_pos=content["data"]["positive"]["rows"],
+            rows_unl=content["data"]["unlabeled"]["rows"],
             positive_weights=PositiveWeights(np.zeros(0))
             if content.get("bags") == bags.WEIGHTED_RULE
             else None,
@@ -408,14 +408,12 @@ class ModelPlan:
         return {"method": self.method, "seed": self.seed, "bags": rule, "groups": settings}
 
     @classmethod
-    def from_description(
-        cls, content: dict[str, Any], rows_pos: int, rows_unl: int
-    ) -> tuple[ModelPlan, tuple[Group, ...]]:
+    def from_description(cls, content: dict[str, Any]) -> tuple[ModelPlan, tuple[Group, ...]]:
         """Read from the manifest; raise ValueError if the content is invalid."""
         plans, groups = [], []
         first = 0
         for setting in content["groups"]:
-            plan = Plan.from_description({**content, **setting}, rows_pos, rows_unl)
+            plan = Plan.from_description({**content, **setting})
             if plan.n_models != setting["members"]:
                 raise ValueError("members")
             numbers = [setting[name] for name in ("weight", "shift", "scale")]

@@ -11,11 +11,10 @@ digest of groups or of unchecked text. Otherwise writes format 2.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,6 @@ from resvm_cli.model.ensemble import Ensemble, Group
 from resvm_cli.model.plan import ModelPlan, Plan
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.model_files.members import (
-    BATCH_BYTES,
     MEMBERS,
     TRAIN_AGAIN,
     member_entry,
@@ -42,7 +40,6 @@ from resvm_cli.model_files.members import (
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
 from resvm_cli.records import dataclass
-from resvm_cli.running import parallel
 from resvm_cli.svm.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -81,11 +78,7 @@ class StoredModel:
 
 def check_model_target(path: str, *, force: bool) -> None:
     """Reject a path where a model must not be written, before any work is done."""
-    require_parent(path)
-    try:
-        target = Path(os.path.realpath(path))
-    except OSError as error:
-        raise cannot("write", path, error) from None
+    target = require_parent(path)
     if not target.name:
         raise ParameterError(
             "{output} is '{path}'; expected the name of a new directory", path=path
@@ -113,21 +106,22 @@ def check_model_target(path: str, *, force: bool) -> None:
         )
 
 
-def require_parent(path: str) -> None:
-    """Reject a path that has no name or whose parent directory does not exist."""
+def require_parent(path: str) -> Path:
+    """Return the real path; it must have a name, and its parent directory must exist."""
     if path in ("", "-"):
         raise ParameterError("{output} is '{path}'; expected the name of a directory", path=path)
     try:
-        parent = Path(os.path.realpath(path)).parent
+        target = Path(os.path.realpath(path))
     except OSError as error:
         raise cannot("write", path, error) from None
-    if not parent.is_dir():
+    if not target.parent.is_dir():
         raise ParameterError(
             "{path}: its parent directory does not exist",
             "mkdir -p {parent}",
             path=path,
-            parent=shlex.quote(str(parent)),
+            parent=shlex.quote(str(target.parent)),
         )
+    return target
 
 
 def _is_only_a_model(path: Path) -> bool:
@@ -155,12 +149,9 @@ def save_model(
     ) as directory:
         (directory / MEMBERS).mkdir()
         entries = []
-        # other threads make and hash texts while this one, which removes the directory if it is
-        # interrupted, writes them
-        batches = parallel.stream(_with_entries, _batches(enumerate(texts)), lambda: 1)
-        for text, entry in itertools.chain.from_iterable(batches):
-            (directory / entry["file"]).write_bytes(text)
-            entries.append(entry)
+        for number, text in enumerate(texts):
+            entries.append({"file": member_name(number), **member_entry(text)})
+            (directory / member_name(number)).write_bytes(text)
         table = None
         if out_of_bag is not None:
             text = out_of_bag.format()
@@ -184,24 +175,6 @@ def save_model(
     return manifest
 
 
-def _with_entries(members: Sequence[tuple[int, bytes]]) -> list[tuple[bytes, dict[str, Any]]]:
-    return [(text, {"file": member_name(n), **member_entry(text)}) for n, text in members]
-
-
-def _batches(members: Iterator[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
-    """Yield members in lists of about BATCH_BYTES, so that many small ones make few tasks."""
-    batch: list[tuple[int, bytes]] = []
-    size = 0
-    for member in members:
-        batch.append(member)
-        size += len(member[1])
-        if size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def format_of(description: dict[str, Any]) -> int:
     """Return the format of a manifest with this content: 3 only if format 2 lacks some of it."""
     data = description["data"]
@@ -219,19 +192,20 @@ def load_model(path: str) -> StoredModel:
 
 def load_with_out_of_bag(
     path: str, *, required: bool, workers: Callable[[], int] = lambda: 1
-) -> tuple[StoredModel, OutOfBag | None]:
+) -> StoredModel:
     """Load a model and its out-of-bag values, consistently even if the model is being replaced.
 
     If the members are large, they are read by ``workers()`` threads.
     """
 
-    def both() -> tuple[StoredModel, OutOfBag | None]:
+    def load() -> StoredModel:
         stored = _load(path, workers)
         if not required and stored.manifest.get("out_of_bag") is None:
-            return stored, None
-        return stored, load_out_of_bag(path, stored.manifest, of_positives=required)
+            return stored
+        table = load_out_of_bag(path, stored.manifest, of_positives=required)
+        return replace(stored, out_of_bag=table)
 
-    return read_consistently(path, both)
+    return read_consistently(path, load)
 
 
 def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
@@ -287,17 +261,16 @@ def _scalings(manifest: dict[str, Any], groups: Sequence[Group]) -> dict[Scaling
 def _plan(manifest: dict[str, Any]) -> tuple[ModelPlan | None, tuple[Group, ...]]:
     """Return the plan of the members, and their groups."""
     n_members = len(manifest["members"])
-    rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
     if manifest["format"] == 1:
         kernel = Kernel.from_description(manifest["kernel"])
         scale = (manifest.get("scaling") or {}).get("kind")
         groups: tuple[Group, ...] = (Group(kernel, range(n_members), scaling=scale),)
         try:
-            plan = ModelPlan.from_plan(Plan.from_description(manifest, rows[0], rows[1]))
+            plan = ModelPlan.from_plan(Plan.from_description(manifest))
         except (KeyError, TypeError, ValueError):
             return None, groups  # it can still predict
     else:
-        plan, groups = ModelPlan.from_description(manifest, rows[0], rows[1])
+        plan, groups = ModelPlan.from_description(manifest)
     if plan.n_models != n_members:
         raise ValueError("members")
     return plan, groups
@@ -353,10 +326,9 @@ def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
 def plan_of_part(description: dict[str, Any]) -> ModelPlan:
     """Return the plan in the description of a part; raise ValueError if it is invalid."""
     try:
-        if not _fits({**description, "unconverged": 0}, _REQUIRED):
+        if not fits({**description, "unconverged": 0}, _REQUIRED):
             raise ValueError("description")
-        rows = [description["data"][name]["rows"] for name in ("positive", "unlabeled")]
-        plan, groups = ModelPlan.from_description(description, rows[0], rows[1])
+        plan, groups = ModelPlan.from_description(description)
         _scalings(description, groups)
         stored_encoding(description)
     except (KeyError, TypeError, OverflowError, AttributeError) as error:
@@ -383,14 +355,14 @@ _FORMAT_2 = {"groups": list, "decision": {"rule": str, "thresholds": {}}}
 _SCALING, _SCALINGS = {"scaling": ANYTHING}, {"scalings": list}
 _DATA_GROUPS = {"count": int, "sha256": str}
 _TABLE = {"file": str, "sha256": str, "bytes": int, "positives": int}
-_MEMBER = {"file": str, "sha256": str, "bytes": int, "support_vectors": int}
+MEMBER_ENTRY = {"sha256": str, "bytes": int, "support_vectors": int}
 
 
-def _fits(value: Any, pattern: Any) -> bool:
+def fits(value: Any, pattern: Any) -> bool:
     """Whether a value matches a pattern of keys, types and allowed values."""
     if isinstance(pattern, dict):
         return isinstance(value, dict) and all(
-            key in value and _fits(value[key], part) for key, part in pattern.items()
+            key in value and fits(value[key], part) for key, part in pattern.items()
         )
     if isinstance(pattern, tuple):
         return value in pattern if isinstance(pattern[0], str) else type(value) in pattern
@@ -399,14 +371,14 @@ def _fits(value: Any, pattern: Any) -> bool:
 
 def _is_valid(manifest: dict[str, Any]) -> bool:
     members = manifest.get("members")
-    if not _fits(manifest, _REQUIRED) or not isinstance(members, list) or not members:
+    if not fits(manifest, _REQUIRED) or not isinstance(members, list) or not members:
         return False
-    if manifest["format"] == 1 and not _fits(manifest, _FORMAT_1):
+    if manifest["format"] == 1 and not fits(manifest, _FORMAT_1):
         return False
     scaled = _SCALINGS if manifest["format"] == FORMAT and "scalings" in manifest else _SCALING
-    if manifest["format"] >= 2 and not _fits(manifest, _FORMAT_2 | scaled):
+    if manifest["format"] >= 2 and not fits(manifest, _FORMAT_2 | scaled):
         return False
-    if not _fits(manifest["data"].get("groups", {"count": 0, "sha256": ""}), _DATA_GROUPS):
+    if not fits(manifest["data"].get("groups", {"count": 0, "sha256": ""}), _DATA_GROUPS):
         return False
     try:
         stored_encoding(manifest)
@@ -414,9 +386,11 @@ def _is_valid(manifest: dict[str, Any]) -> bool:
         return False
     stored = manifest.get("out_of_bag")
     table = _TABLE if manifest["format"] == 1 else _TABLE | {"unlabeled": int}
-    if stored is not None and not (_fits(stored, table) and stored["bytes"] >= 0):
+    if stored is not None and not (fits(stored, table) and stored["bytes"] >= 0):
         return False
-    return all(_fits(entry, _MEMBER) and entry["bytes"] >= 0 for entry in members)
+    return all(
+        fits(entry, MEMBER_ENTRY | {"file": str}) and entry["bytes"] >= 0 for entry in members
+    )
 
 
 def read_manifest(path: str) -> dict[str, Any]:

@@ -21,7 +21,13 @@ from resvm_cli.errors import FileError, ModelError, ParameterError
 from resvm_cli.files.atomic import TEMPORARY, whole_file
 from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.files.streams import cannot
-from resvm_cli.model_files.directory import plan_of_part, require_parent
+from resvm_cli.model_files.directory import (
+    ANYTHING,
+    MEMBER_ENTRY,
+    fits,
+    plan_of_part,
+    require_parent,
+)
 from resvm_cli.model_files.members import MEMBERS, member_entry, member_name, read_member
 from resvm_cli.parameters import RULE_NAMES
 from resvm_cli.records import dataclass
@@ -34,6 +40,8 @@ HEADER = "part.json"
 MAX_VALUE = 1e100
 # Keys that may differ between machines that train members of the same model.
 OF_THE_MACHINE = ("numeric_fingerprint",)
+_HEADER = {"first": int, "last": int, "judged": list, "task": ANYTHING, "description": dict}
+_RECORD = {"member": int, **MEMBER_ENTRY, "converged": bool, "values": list}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +124,7 @@ class PartDirectory:
 
     def missing(self) -> list[int]:
         """The members without a record."""
-        return [
-            number
-            for number in self.members
-            if not os.path.lexists(_record_name(self.path, number))
-        ]
+        return [n for n in self.members if not os.path.lexists(_record_name(self.path, n))]
 
     def unfinished(self) -> list[int]:
         """The members that still have to be trained because they are missing or damaged."""
@@ -136,21 +140,16 @@ class PartDirectory:
         """Read the record of a finished member."""
         name = _record_name(self.path, number)
         record = _read_json(name)
-        values = record.get("values")
-        size = record.get("bytes")
+        values: list[float | None] = record.get("values", [])
         if (
-            record.get("member") != number
-            or type(record.get("sha256")) is not str
-            or type(size) is not int
-            or size < 0
-            or type(record.get("support_vectors")) is not int
-            or type(record.get("converged")) is not bool
-            or not isinstance(values, list)
+            not fits(record, _RECORD)
+            or record["member"] != number
+            or record["bytes"] < 0
             or len(values) != sum(map(len, self.judged))
             or not all(value is None or _is_value(value) for value in values)
         ):
             raise ModelError(f"{name}: incomplete or inconsistent", "train the part again")
-        entry = {key: record[key] for key in ("sha256", "bytes", "support_vectors")}
+        entry = {key: record[key] for key in MEMBER_ENTRY}
         numbers = [np.nan if value is None else value for value in values]
         return MemberRecord(number, entry, record["converged"], np.array(numbers, np.float64))
 
@@ -168,15 +167,12 @@ def _read_header(path: str) -> dict[str, Any]:
             f"{path}: format {header.get('format')!r}; this version reads {FORMAT}",
             "merge it with the version of resvm that trained it",
         )
-    first, last = header.get("first"), header.get("last")
     if (
-        type(first) is not int
-        or type(last) is not int
-        or not 0 <= first < last
-        or not _are_row_numbers(header.get("judged"))
-        or "task" not in header
+        not fits(header, _HEADER)
+        or not 0 <= header["first"] < header["last"]
+        or not _are_row_numbers(header["judged"])
         or not _is_task(header["task"])
-        or not _describes_model(header.get("description"), last)
+        or not _describes_model(header["description"], header["last"])
     ):
         raise ModelError(
             f"{path}/{HEADER}: incomplete or inconsistent",
@@ -273,9 +269,9 @@ def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
     return [*missing, *range(end, total)]
 
 
-def _describes_model(description: Any, last: int) -> bool:
+def _describes_model(description: dict[str, Any], last: int) -> bool:
     """Whether this describes a model with at least ``last`` members."""
-    if not isinstance(description, dict) or description.get("rule") not in RULE_NAMES:
+    if description.get("rule") not in RULE_NAMES:
         return False
     try:
         return last <= plan_of_part(description).n_models
@@ -283,11 +279,10 @@ def _describes_model(description: Any, last: int) -> bool:
         return False
 
 
-def _are_row_numbers(judged: Any) -> bool:
+def _are_row_numbers(judged: list[Any]) -> bool:
     """Whether these are two lists of row numbers."""
     return (
-        isinstance(judged, list)
-        and len(judged) == 2
+        len(judged) == 2
         and all(isinstance(rows, list) for rows in judged)
         and all(type(row) is int and 0 <= row < 2**53 for rows in judged for row in rows)
     )
@@ -302,12 +297,7 @@ def _is_task(task: Any) -> bool:
     """Whether this is an array task, [number, count], or None."""
     if task is None:
         return True
-    return (
-        isinstance(task, list)
-        and len(task) == 2
-        and all(type(number) is int for number in task)
-        and 1 <= task[0] <= task[1]
-    )
+    return type(task) is list and [*map(type, task)] == [int, int] and 1 <= task[0] <= task[1]
 
 
 def is_blank(directory: Path) -> bool:

@@ -104,27 +104,23 @@ def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -
     """Join parts into a complete model."""
     check_model_target(target, force=force)
     joined = join_parts(paths)
-    manifest, summary = assemble(joined, target, force=force)
-    rows = [manifest["data"][name]["rows"] for name in ("positive", "unlabeled")]
-    plan, _ = ModelPlan.from_description(manifest, rows[0], rows[1])
-    n_unconverged = manifest["unconverged"]
-    for text in (*joined.notes, *unfinished_note(plan, n_unconverged)):
+    manifest, plan, summary = assemble(joined, target, force=force)
+    for text in (*joined.notes, *unfinished_note(plan, manifest["unconverged"])):
         run.notice(text)
     expected = ExpectedPerformance.from_table(summary.decision, summary.table)
-    return TrainResult(target, manifest, plan, expected, n_unconverged, tuple(run.notes))
+    return TrainResult(target, manifest, plan, expected, tuple(run.notes))
 
 
 def assemble(
     joined: JoinedParts, target: str, *, force: bool
-) -> tuple[dict[str, Any], OutOfBagSummary]:
-    """Write the complete model; return its manifest and out-of-bag summary."""
+) -> tuple[dict[str, Any], ModelPlan, OutOfBagSummary]:
+    """Write the complete model; return its manifest, plan and out-of-bag summary."""
     records = list(joined.records())
     values = np.array([record.values for _, record in records])
     n_unconverged = sum(not record.converged for _, record in records)
     description = dict(joined.description)
     rule = description.pop("rule")
-    rows = [description["data"][name]["rows"] for name in ("positive", "unlabeled")]
-    plan, groups = ModelPlan.from_description(description, rows[0], rows[1])
+    plan, groups = ModelPlan.from_description(description)
     sample = OutOfBagSample(*(np.array(numbers, np.int64) for numbers in joined.parts[0].judged))
     summary = OutOfBagSummary.from_values(plan, rule, sample, values)
 
@@ -142,7 +138,7 @@ def assemble(
         force=force,
         out_of_bag=summary.table,
     )
-    return manifest, summary
+    return manifest, plan, summary
 
 
 def _require_member(path: str, record: MemberRecord, text: bytes, kernel: Kernel) -> None:

@@ -57,7 +57,6 @@ class TrainResult:
     manifest: dict[str, Any]
     plan: ModelPlan
     expected: ExpectedPerformance
-    n_unconverged: int
     notes: tuple[Text, ...]
 
 

@@ -132,12 +132,12 @@ def test_any_changed_byte_of_any_file_is_refused(stored):
 
 
 def test_members_are_read_by_several_threads_to_the_same_model(stored, monkeypatch):
-    alone, _ = directory.load_with_out_of_bag(stored, required=False)
+    alone = directory.load_with_out_of_bag(stored, required=False)
     monkeypatch.setattr(members, "MIN_SHARED_BYTES", 0)
     asked = []
     for batch in (1, 1000, 1 << 20):
         monkeypatch.setattr(members, "BATCH_BYTES", batch)
-        shared, _ = directory.load_with_out_of_bag(
+        shared = directory.load_with_out_of_bag(
             stored, required=False, workers=lambda: asked.append(2) or 2
         )
         assert shared.ensemble.pool.values.tobytes() == alone.ensemble.pool.values.tobytes()
@@ -567,9 +567,7 @@ def test_a_forged_table_of_out_of_bag_values_is_parsed_with_care(stored):
         directory.read_manifest(str(stored))
 
 
-@pytest.mark.parametrize("batch_bytes", [1, 1500, 1 << 20])
-def test_members_are_written_in_order_whatever_the_batches(tmp_path, monkeypatch, batch_bytes):
-    monkeypatch.setattr(directory, "BATCH_BYTES", batch_bytes)
+def test_members_are_written_in_order(tmp_path):
     machine = ensemble(KERNELS[2], n_models=9)
     save(str(tmp_path / "model"), machine, force=False)
     manifest = json.loads((tmp_path / "model" / directory.MANIFEST).read_text())
@@ -586,7 +584,6 @@ def test_nothing_is_left_if_a_member_cannot_be_made_or_written(tmp_path, monkeyp
         yield from format_members(ensemble(KERNELS[2], n_models=3))
         raise ModelError("no more members")
 
-    monkeypatch.setattr(directory, "BATCH_BYTES", 1)
     with pytest.raises(ModelError, match="no more members"):
         directory.save_model(str(tmp_path / "model"), broken(), DESCRIPTION, force=False)
 

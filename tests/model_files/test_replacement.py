@@ -97,9 +97,9 @@ def test_no_reader_fails_during_a_thousand_replacements(model, other, tmp_path):
     seeds = []
     with started(replace_often(target, [other, model], 1000)) as running:
         while running.poll() is None:
-            stored, table = directory.load_with_out_of_bag(str(target), required=True)
+            stored = directory.load_with_out_of_bag(str(target), required=True)
             seeds.append(stored.manifest["seed"])
-            assert table is not None
+            assert stored.out_of_bag is not None
     assert running.returncode == 0
     assert set(seeds) == {0, 5}
 

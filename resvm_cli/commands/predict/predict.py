@@ -121,8 +121,7 @@ def load_model(request: PredictRequest, run: Run) -> StoredModel:
     """Load the model with its out-of-bag values, which a recall threshold requires."""
     rule = request.threshold
     required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
-    stored, table = load_with_out_of_bag(request.model, required=required, workers=run.threads)
-    return replace(stored, out_of_bag=table)
+    return load_with_out_of_bag(request.model, required=required, workers=run.threads)
 
 
 def predict(request: PredictRequest, run: Run, model: StoredModel | None = None) -> PredictResult:

@@ -100,10 +100,10 @@ def train(
         if resume or budget.members_at_once or long:
             part = open_part(_part_path(target), plan, data, choice.rule, range(plan.n_models))
             return _finish(part, plan, budget, data, target, run, force=force)
-        trained, model = train_plan(plan, data, choice.rule, budget, run)
+        _, model = train_plan(plan, data, choice.rule, budget, run)
         manifest = save(model, target, force=force)
     expected = ExpectedPerformance.from_table(model.decision, model.out_of_bag)
-    return TrainResult(target, manifest, plan, expected, trained.n_unconverged, tuple(run.notes))
+    return TrainResult(target, manifest, plan, expected, tuple(run.notes))
 
 
 @contextmanager
@@ -252,16 +252,15 @@ def _finish(
     with _say_what_is_kept(part, run, advice):
         for trained in train_missing(part, plan, budget, data, run):
             last = trained
-    manifest, summary = assemble(join_parts([part.path]), target, force=force)
+    manifest, _, summary = assemble(join_parts([part.path]), target, force=force)
     remove_part(part.path)
-    n_unconverged = manifest["unconverged"]
-    texts = unfinished_note(plan, n_unconverged)
+    texts = unfinished_note(plan, manifest["unconverged"])
     if last is not None:
         texts += warnings_about(data, last, summary)
     for text in texts:
         run.notice(text)
     expected = ExpectedPerformance.from_table(summary.decision, summary.table)
-    return TrainResult(target, manifest, plan, expected, n_unconverged, tuple(run.notes))
+    return TrainResult(target, manifest, plan, expected, tuple(run.notes))
 
 
 def grow(source: TrainingInput, target: str, n_models: int, run: Run) -> TrainResult:
