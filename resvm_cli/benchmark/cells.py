@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.benchmark.data import METHODS, PUBLISHED_CWSVM, BenchmarkData, Cell
+from resvm_cli.benchmark.data import METHODS, PAPER_TASKS, PUBLISHED_CWSVM, BenchmarkData, Cell
 from resvm_cli.benchmark.results import CURVE_POINTS
 from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.files.json_files import read_json
@@ -29,7 +29,14 @@ from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.plan import ModelPlan, gamma_scale
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.parameters import KERNEL_NAMES, KernelName, MethodName, MethodParameters, RuleName
+from resvm_cli.parameters import (
+    KERNEL_NAMES,
+    METHOD_NAMES,
+    KernelName,
+    MethodName,
+    MethodParameters,
+    RuleName,
+)
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 from resvm_cli.running.run import Run
@@ -42,9 +49,8 @@ from resvm_cli.tuning.tune import choose_settings, tune_on
 
 ProtocolName: TypeAlias = Literal["paper", "fast", "search"]
 PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
-BASE_METHODS: dict[str, MethodName] = {
-    "resvm": "resvm", "bagging": "bagging", "cwsvm": "cwsvm", PUBLISHED_CWSVM: "cwsvm"
-}  # fmt: skip
+BASE_METHODS: dict[str, MethodName] = {name: name for name in METHOD_NAMES}
+BASE_METHODS[PUBLISHED_CWSVM] = "cwsvm"
 
 GRIDS_FILE = "benchmark/grids.json"
 GRIDS_KIND = "resvm-benchmark-grids"
@@ -130,7 +136,7 @@ class Grids:
         for family in sets:
             try:
                 grid = grids.grid(family)
-                for method in ("resvm", "bagging", "cwsvm"):
+                for method in METHOD_NAMES:
                     grid.check(method)
             except (ParameterError, DataError) as error:
                 text = Message("{file}: {family}: {problem}", file=name, family=family,
@@ -148,8 +154,8 @@ class Grids:
         if kernel not in KERNEL_NAMES:
             raise DataError(f"kernel is {str(kernel)[:50]!r}")
         shared = {name: text for name, text in entry.items() if name in AXIS_NAMES}
-        axes = {}
-        for method in ("resvm", "bagging", "cwsvm"):
+        axes: dict[str, Mapping[str, str]] = {}
+        for method in METHOD_NAMES:
             own = entry.get(method, {})
             if not isinstance(own, dict):
                 raise DataError(f"{method} is not an object")
@@ -245,7 +251,6 @@ class Bench:
 
     data: BenchmarkData
     protocol: Protocol
-    families: Mapping[str, str]  # the data set of each task
     alone: bool  # cells run one at a time, so the CPU time of the process is that of the cell
 
 
@@ -278,10 +283,8 @@ class CellScores:
 
 def score_cell(bench: Bench, cell: Cell) -> CellScores:
     """Tune, train and test one method on one draw."""
-    drawn = bench.data.draw(cell)
-    data = MemoryData(
-        drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=bench.protocol.scale
-    )
+    drawn, scale = bench.data.draw(cell), bench.protocol.scale
+    data = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=scale)
     choice, chosen = _tune(bench, cell, data)
     run = Run(jobs=1)
     part, model = train_on(data, choose_settings(data, choice, run), run)
@@ -293,30 +296,22 @@ def score_cell(bench: Bench, cell: Cell) -> CellScores:
     return CellScores(drawn.truth, values, chosen, time.process_time() - started)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One line of results and the matching line of times."""
-
-    record: dict[str, Any]
-    times: dict[str, Any]
-
-
-def measure(bench: Bench, cell: Cell) -> Measured:
-    """Score a cell and record its result and run time."""
+def measure(bench: Bench, cell: Cell) -> dict[str, Any]:
+    """Score a cell; return its line of results and the matching line of times."""
     started, cpu_started = time.perf_counter(), time.process_time()
     scores = score_cell(bench, cell)
     key = cell.record(bench.protocol.name)
-    record = {**key, **scores.areas(), **scores.chosen, "curve": scores.curve()}
+    result = {**key, **scores.areas(), **scores.chosen, "curve": scores.curve()}
     times = {**key, "seconds": round(time.perf_counter() - started, 3)}
     if bench.alone:
         times["cpu_seconds"] = round(time.process_time() - cpu_started, 3)
         times["cpu_seconds_test"] = round(scores.cpu_seconds, 3)
-    return Measured(record, times)
+    return {"result": result, "times": times}
 
 
 def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, dict[str, Any]]:
     """Tune a method; return what to train, and its record (empty if training chooses it)."""
-    protocol, family = bench.protocol, bench.families[cell.task]
+    protocol, family = bench.protocol, bench.data.family(cell.task)
     seed = cell.seed(bench.data.seed)
     if protocol.is_automatic(cell.method):
         params = protocol.params(cell.method, family, seed)
@@ -361,11 +356,8 @@ class TimeLeft:
             return ""
         means = {kind: sum(times) / len(times) for kind, times in self._seconds.items()}
         rate = sum(mean / self._size(*kind) for kind, mean in means.items()) / len(means)
-        total = 0.0
-        for cell in cells:
-            kind = cell.task, cell.method
-            total += means[kind] if kind in means else rate * self._size(*kind)
-        seconds = total / workers
+        kinds = [(cell.task, cell.method) for cell in cells]
+        seconds = sum(means.get(kind) or rate * self._size(*kind) for kind in kinds) / workers
         if seconds < 120:
             return f", about {seconds:.0f} s left"
         if seconds < 7200:
@@ -375,10 +367,9 @@ class TimeLeft:
     def _size(self, task: str, method: str) -> float:
         """Return the relative cost of a cell: the number of pairs of rows in all bags."""
         data, protocol = self._bench.data, self._bench.protocol
-        source = data.tasks[task] if data.own is None else data.own
-        grid = protocol.grids.grid(self._bench.families[task])
-        axes = grid.axes_of(method, 1.0, source.n_pos)
-        values = {axis.name: axis.points() for axis in axes}
+        source = data.own or PAPER_TASKS[task]
+        grid = protocol.grids.grid(data.family(task))
+        values = {axis.name: axis.points() for axis in grid.axes_of(method, 1.0, source.n_pos)}
         base = BASE_METHODS[method]
         members, bag = MEMBERS, float(source.n_pos)
         if base == "cwsvm":

@@ -282,7 +282,6 @@ class BenchmarkData:
     """The rows of all tasks, read on first use; pickling includes the rows already read."""
 
     directory: str
-    tasks: Mapping[str, LearningTask]
     own: OwnData | None
     seed: int
     _blocks: dict[str, Block] = field(default_factory=dict, compare=False, repr=False)
@@ -290,8 +289,12 @@ class BenchmarkData:
     _lock: Any = field(default_factory=threading.RLock, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        source = (self.directory, dict(self.tasks), self.own, self.seed)
+        source = (self.directory, self.own, self.seed)
         return BenchmarkData, (*source, self._blocks, self._labeled)
+
+    def family(self, task: str) -> str:
+        """Return the data set of a task, whose classes share a grid."""
+        return task if self.own is not None else PAPER_TASKS[task].family
 
     def draw(self, cell: Cell) -> Draw:
         """Draw P, U and the test rows of a cell."""
@@ -300,7 +303,7 @@ class BenchmarkData:
     def sizes(self, cell: Cell) -> Sizes:
         if self.own is not None:
             return Sizes(self.own.n_pos, self.own.n_unl, *cell.contamination)
-        task = self.tasks[cell.task]
+        task = PAPER_TASKS[cell.task]
         test = (0, 0) if task.test_file is not None else (task.test_pos, task.test_neg)
         return Sizes(task.n_pos, task.n_unl, *cell.contamination, *test)
 
@@ -310,7 +313,7 @@ class BenchmarkData:
             labeled = self.labeled(task)
             assert labeled is not None
             return {"file": name_of(self.own.path), "digest": _digest(labeled.rows)}
-        files = self.tasks[task].files
+        files = PAPER_TASKS[task].files
         digests = [_digest(self._block(file).rows) for file in files]
         return {"file": ", ".join(file.name for file in files), "digest": ", ".join(digests)}
 
@@ -325,7 +328,7 @@ class BenchmarkData:
             return self._labeled[task]
 
     def _read_paper(self, name: str) -> LabeledRows | None:
-        task = self.tasks[name]
+        task = PAPER_TASKS[name]
         if task.file is None:
             return None
         block = self._block(task.file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -99,7 +98,7 @@ def densities(repetition: int = 0, seed: int = 0) -> Densities:
     """Compute the densities of P and U, and one draw of a benchmark."""
     check_not_negative(repetition=repetition, seed=seed)
     task = PAPER_TASKS["synthetic"]
-    data = BenchmarkData(".", {task.name: task}, None, seed)
+    data = BenchmarkData(".", None, seed)
     grid = np.linspace(-REACH, REACH, GRID_POINTS)
     radius = np.hypot(*np.meshgrid(grid, grid))
     positive, negative = positive_density(radius), negative_density(radius)
@@ -163,23 +162,20 @@ def curves(
             Message("set {data_dir}; download the file from {address}", address=missing.address),
         )
     methods = protocol.methods(task.family)
-    of_pos, of_unl = task.contaminations(draw.setting)
-    cells = [
-        replace(draw, method=method, contamination_pos=of_pos, contamination_unl=of_unl)
-        for method in methods
-    ]
-    data = BenchmarkData(data_dir, {task.name: task}, None, seed)
-    bench = Bench(data, protocol, {task.name: task.family}, alone=False)
+    levels = task.contaminations(draw.setting)
+    cells = [Cell(draw.setting, draw.task, draw.repetition, *levels, name) for name in methods]
+    bench = Bench(BenchmarkData(data_dir, None, seed), protocol, alone=False)
     scores: list[CellScores] = []
 
     def tick() -> None:
         run.progress("methods", len(scores), len(cells))
 
+    def name(number: int) -> str:
+        return str(cells[number])
+
     with parallel.inner_threads_held(), silenced():
         tick()
-        for one in run.map_shared(
-            score_cell, bench, cells, tick, lambda number: str(cells[number])
-        ):
+        for one in run.map_shared(score_cell, bench, cells, tick, name):
             scores.append(one)
             tick()
     found = tuple(_curve(method, one) for method, one in zip(methods, scores, strict=True))

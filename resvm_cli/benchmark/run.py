@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__
-from resvm_cli.benchmark.cells import Bench, Measured, Protocol, TimeLeft, measure
+from resvm_cli.benchmark.cells import Bench, Protocol, TimeLeft, measure
 from resvm_cli.benchmark.data import (
     METHODS,
     OWN,
@@ -122,7 +122,7 @@ class BenchmarkRequest:
             for repetition in range(self.repetitions)
             for name in names
             for setting, levels in self._levels(name)
-            for method in self.protocol.methods(self.family(name))
+            for method in self.protocol.methods(name if self.own else PAPER_TASKS[name].family)
             if method in self.methods
         ]
         return sorted(cells, key=lambda cell: cell.order[:2])
@@ -133,10 +133,6 @@ class BenchmarkRequest:
             return [(OWN, (p, u)) for p in self.contamination_pos for u in self.contamination_unl]
         chosen = [setting for setting in SETTINGS if setting in self.settings]
         return [(setting, PAPER_TASKS[task].contaminations(setting)) for setting in chosen]
-
-    def family(self, task: str) -> str:
-        """Return the data set of a task."""
-        return PAPER_TASKS[task].family if self.own is None else task
 
 
 def check_not_negative(**numbers: int) -> None:
@@ -178,10 +174,8 @@ def run_benchmark(request: BenchmarkRequest, run: Run) -> BenchmarkResult:
         raise DataError(
             "there is nothing to run", Message("set {data_dir}, or choose other tasks or methods")
         )
-    families = {cell.task: request.family(cell.task) for cell in cells}
-    paper = {name: PAPER_TASKS[name] for name in families} if request.own is None else {}
-    data = BenchmarkData(request.data_dir, paper, request.own, request.seed)
-    bench = Bench(data, request.protocol, families, alone=min(run.workers(), len(cells)) == 1)
+    data = BenchmarkData(request.data_dir, request.own, request.seed)
+    bench = Bench(data, request.protocol, alone=min(run.workers(), len(cells)) == 1)
     with parallel.inner_threads_held(), silenced():
         runner = _Runner(request, cells, bench, run)
         done = runner.run_all(missing) if request.share is None else runner.run_share(request.share)
@@ -202,12 +196,12 @@ class _Runner:
         self._run = run
         self._time_left = TimeLeft(bench)
         self._task_files = TaskFiles(request.output, request.common, _is_task_record)
+        self._tasks = tuple(dict.fromkeys(cell.task for cell in cells))
         self._digests: dict[str, str] = {}
-        self._from_tasks: dict[Cell, Measured] = {}  # results of array tasks
+        self._from_tasks: dict[Cell, dict[str, Any]] = {}  # results of array tasks
         for record in self._task_files.read():
-            result = record["result"]
-            self._require_same_rows(result["task"], record.get("data"))
-            self._from_tasks[Cell.from_record(result)] = Measured(result, record["times"])
+            self._require_same_rows(record["result"]["task"], record.get("data"))
+            self._from_tasks[Cell.from_record(record["result"])] = record
 
     def run_all(self, missing: Sequence[MissingFile]) -> tuple[int, int, int, tuple[int, ...]]:
         """Run all missing cells and append their results to the directory."""
@@ -229,9 +223,9 @@ class _Runner:
                     if one is None:
                         one = next(measured)
                         n_run += 1
-                    directory.append(TIMES, one.times)
-                    directory.append(RESULTS, one.record)
-                    lines[cell] = one.record
+                    directory.append(TIMES, one["times"])
+                    directory.append(RESULTS, one["result"])
+                    lines[cell] = one["result"]
             except Interrupted:
                 text = "{n:,} results are kept; {resume:True} with the same command continues"
                 self._run.notice(Message(text, n=len(lines)))
@@ -249,9 +243,8 @@ class _Runner:
         todo = [cell for cell in own if cell not in known]
         kept = [self._from_tasks[cell] for cell in own if cell in self._from_tasks]
         if todo:
-            label = self._request.protocol.name
             records = [self._task_record(one) for one in kept]
-            with self._task_files.saving(label, share, records) as save:
+            with self._task_files.saving(self._request.protocol.name, share, records) as save:
                 for cell, one in zip(todo, self._measure(todo, len(own)), strict=True):
                     known.add(cell)
                     save(self._task_record(one))
@@ -259,7 +252,7 @@ class _Runner:
         tasks = sorted({1 + number % share.count for number in unknown})
         return len(own), len(todo), len(unknown), tuple(tasks)
 
-    def _measure(self, cells: list[Cell], total: int) -> Iterator[Measured]:
+    def _measure(self, cells: list[Cell], total: int) -> Iterator[dict[str, Any]]:
         """Yield the result of each cell, in order, as soon as it is ready."""
         time_left, left, done = self._time_left, list(cells), total - len(cells)
         workers = self._run.workers()
@@ -274,7 +267,7 @@ class _Runner:
         )
         for cell, one in zip(cells, measured, strict=True):
             first = not time_left.phrase(left, 1)
-            time_left.add(cell, one.times["seconds"])
+            time_left.add(cell, one["times"]["seconds"])
             left.remove(cell)
             done += 1
             if first and left:
@@ -328,7 +321,7 @@ class _Runner:
             protocol=request.protocol.name,
             seed=request.seed,
             command=request.command,
-            tasks=tuple(bench.families),
+            tasks=self._tasks,
             settings=tuple(cell.setting for cell in cells),
             methods=tuple(cell.method for cell in cells),
             repetitions={f"{cell.task}/{cell.setting}": request.repetitions for cell in cells},
@@ -341,7 +334,7 @@ class _Runner:
                 "libsvm": package_version("libsvm"),
                 "liblinear": package_version("liblinear"),
             },
-            data={task: bench.data.description(task) for task in bench.families},
+            data={task: bench.data.description(task) for task in self._tasks},
         )
         return self._plan_before(directory).united(plan)
 
@@ -360,7 +353,7 @@ class _Runner:
         return plan
 
     def _require_same_rows(self, task: str, digest: str | None) -> None:
-        if digest is not None and task in self._bench.families and digest != self._digest(task):
+        if digest is not None and task in self._tasks and digest != self._digest(task):
             raise ParameterError(
                 "{path}: was started with other rows of {task_name}",
                 "use the same data, or start over with another {output}",
@@ -372,9 +365,8 @@ class _Runner:
             self._digests[task] = self._bench.data.description(task)["digest"]
         return self._digests[task]
 
-    def _task_record(self, one: Measured) -> dict[str, Any]:
-        digest = self._digest(one.record["task"])
-        return {"result": one.record, "times": one.times, "data": digest}
+    def _task_record(self, one: dict[str, Any]) -> dict[str, Any]:
+        return {**one, "data": self._digest(one["result"]["task"])}
 
 
 def _is_task_record(record: Any) -> bool:

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.intervals import LEVEL, Interval, clopper_pearson
+from resvm_cli.metrics.intervals import TAIL, Interval, clopper_pearson
 from resvm_cli.metrics.mixture_fit import (
     BinnedValues,
     Fits,
@@ -103,11 +103,7 @@ class RankedOutcomes:
         return np.searchsorted(ends, self.depths, "left")
 
     def bounds(
-        self,
-        chances: FloatArray,
-        binned: BinnedValues,
-        lengths: IntArray,
-        rng: np.random.Generator,
+        self, chances: FloatArray, binned: BinnedValues, lengths: IntArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return expected precision and its bounds: outcomes of tested rows, chances of others."""
         counts = binned.unlabeled[::-1]
@@ -116,10 +112,8 @@ class RankedOutcomes:
         own = np.cumsum(chances[:, self.bins(binned)], axis=1)
         own = np.concatenate([np.zeros((len(chances), 1)), own], axis=1)[:, n_tested]
         rest = lengths - n_tested
-        means = (lengths * _means(chances, counts, lengths.astype(float)) - own) / np.maximum(
-            rest, 1
-        )
-        means = np.clip(means, 0.0, 1.0)
+        totals = lengths * _means(chances, counts, lengths.astype(float))
+        means = np.clip((totals - own) / np.maximum(rest, 1), 0.0, 1.0)
         expected = (n_found + rest * means.mean(axis=0)) / lengths
         low, high = _bounds(expected, (n_found + rng.binomial(rest, means)) / lengths)
         if self.is_sample(int(counts.sum())):
@@ -164,18 +158,6 @@ class ClassMixture:
         binned = BinnedValues.from_values(positives, unlabeled)
         if tested is not None:
             n_replicates = max(n_replicates, REPLICATES)
-        return cls._from_binned(binned, a, b, n_replicates, seed, tested)
-
-    @classmethod
-    def _from_binned(
-        cls,
-        binned: BinnedValues,
-        a: float | None,
-        b: float | None,
-        n_replicates: int,
-        seed: int,
-        tested: RankedOutcomes | None = None,
-    ) -> ClassMixture:
         found = cls._first(binned, a, [b], seed, tested)[0]
         if not n_replicates or not found.claims:
             return found
@@ -397,7 +379,7 @@ class ClassMixture:
 
     def n_false(self) -> int | None:
         """Return the expected number of negatives in P; None if it is unknown."""
-        if not (self.a is not None or self.separable):
+        if self.a is None and not self.separable:
             return None
         return round(self.contamination_pos.value * float(self.binned.positives.sum()))
 
@@ -436,16 +418,9 @@ def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> Flo
     return found
 
 
-def _tails(replicates: FloatArray) -> FloatArray:
-    """Return the lower and upper percentiles of the replicates, as two rows."""
-    tail = (1 - LEVEL) / 2
-    found: FloatArray = np.quantile(replicates, [tail, 1 - tail], axis=0, method="weibull")
-    return found
-
-
 def _bounds(values: FloatArray, replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return widened percentile bounds from replicates (replicates x values), clipped to 0..1."""
-    low, high = _tails(replicates)
+    low, high = np.quantile(replicates, [TAIL, 1 - TAIL], axis=0, method="weibull")
     below = WIDENING * np.maximum(values - low, 0.0)
     above = WIDENING * np.maximum(high - values, 0.0)
     return np.clip(values - below, 0.0, 1.0), np.clip(values + above, 0.0, 1.0)

@@ -151,17 +151,14 @@ def corrected_areas(
         return areas
 
     exact = statistics(ranking)
-    drawn = replicate(ranking, statistics, n_replicates, seed) if n_replicates else {}
-    nothing = np.zeros(0)
-    return {
-        name: _figure(
-            [
-                (exact[f"{name} {number}"], drawn.get(f"{name} {number}", nothing))
-                for number in range(len(cases))
-            ]
-        )
-        for name in ("average_precision", "roc_auc")
-    }
+    drawn = dict.fromkeys(exact, np.zeros(0))
+    if n_replicates:
+        drawn = replicate(ranking, statistics, n_replicates, seed)
+    figures = {}
+    for name in ("average_precision", "roc_auc"):
+        names = [f"{name} {number}" for number in range(len(cases))]
+        figures[name] = _figure([(exact[each], drawn[each]) for each in names])
+    return figures
 
 
 def corrected_at_threshold(
@@ -175,15 +172,8 @@ def corrected_at_threshold(
     fractions = rng.binomial(n_unl, fraction, n_replicates) / n_unl
     exact = [at_threshold(recall, fraction, known) for known in cases]
     drawn = [at_threshold(recalls, fractions, known) for known in cases]
-    return {
-        name: _figure(
-            [
-                (value[name], replicates[name])
-                for value, replicates in zip(exact, drawn, strict=True)
-            ]
-        )
-        for name in exact[0]
-    }
+    pairs = list(zip(exact, drawn, strict=True))
+    return {name: _figure([(of[name], many[name]) for of, many in pairs]) for name in exact[0]}
 
 
 def _figure(cases: Sequence[tuple[FloatArray, FloatArray]]) -> CorrectedFigure:

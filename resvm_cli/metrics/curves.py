@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.metrics.contamination_correction import Contamination
-from resvm_cli.metrics.intervals import LEVEL, resampled
+from resvm_cli.metrics.intervals import TAIL, resampled
 from resvm_cli.metrics.ranking import BoolArray, FloatArray, ScoredLabels
 from resvm_cli.records import dataclass
 
@@ -42,13 +42,8 @@ class Points:
         tp = len(high) - np.searchsorted(high, thresholds, "left")
         low = np.sort(scores[~positive])
         fp = len(low) - np.searchsorted(low, thresholds, "left")
-        return cls(
-            thresholds[::-1],
-            tp[::-1].astype(np.float64),
-            fp[::-1].astype(np.float64),
-            len(high),
-            len(low),
-        )
+        counts = tp[::-1].astype(np.float64), fp[::-1].astype(np.float64)
+        return cls(thresholds[::-1], *counts, len(high), len(low))
 
     @cached_property
     def precision(self) -> FloatArray:
@@ -70,9 +65,8 @@ class Points:
         way = self.recall + self.fpr + depth / depth[-1]
         chosen = np.searchsorted(way, np.linspace(way[0], way[-1], most))
         kept = np.unique(np.concatenate([[0], chosen, [len(way) - 1]]))
-        return Points(
-            self.thresholds[kept], self.tp[kept], self.fp[kept], self.n_positives, self.n_negatives
-        )
+        columns = self.thresholds[kept], self.tp[kept], self.fp[kept]
+        return Points(*columns, self.n_positives, self.n_negatives)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,27 +121,14 @@ def curve_band(
     small = ranking.merged(BAND_BLOCKS)
     rng = randomness.generator(seed, randomness.CURVES)
     many = resampled(small, min(n_replicates, BAND_REPLICATES), rng) if n_replicates else None
-    bounds: list[tuple[FloatArray, ...]] = []
-    tail = (1 - LEVEL) / 2
+    bounds = []  # cases x (precision, TPR) x (low, high) x grid
     for known in cases:
-        if many is None:
-            exact = Curve.from_scored(small, known)
-            rows = [_on_grid(grid, exact.recall, exact.fpr, exact.precision)]
-        else:
-            drawn = Curve.from_scored(many, known)
-            lines = zip(drawn.recall, drawn.fpr, drawn.precision, strict=True)
-            rows = [_on_grid(grid, *line) for line in lines]
-        precisions, tprs = (np.array(columns) for columns in zip(*rows, strict=True))
-        bounds.append(
-            (
-                *np.quantile(precisions, [tail, 1 - tail], axis=0),
-                *np.quantile(tprs, [tail, 1 - tail], axis=0),
-            )
-        )
-    low_p, high_p, low_t, high_t = (np.array(columns) for columns in zip(*bounds, strict=True))
-    return CurveBand(
-        grid, low_p.min(axis=0), high_p.max(axis=0), low_t.min(axis=0), high_t.max(axis=0)
-    )
+        drawn = Curve.from_scored(small if many is None else many, known)
+        lines = map(np.atleast_2d, (drawn.recall, drawn.fpr, drawn.precision))
+        rows = [_on_grid(grid, *line) for line in zip(*lines, strict=True)]
+        bounds.append([np.quantile(of, [TAIL, 1 - TAIL], axis=0) for of in zip(*rows, strict=True)])
+    (low_p, low_t), (high_p, high_t) = np.min(bounds, 0)[:, 0], np.max(bounds, 0)[:, 1]
+    return CurveBand(grid, low_p, high_p, low_t, high_t)
 
 
 def _on_grid(
@@ -194,8 +175,4 @@ class Histogram:
                 ]
             )
         clipped = np.clip(scores, edges[0], edges[-1])
-        return cls(
-            edges,
-            np.histogram(clipped[positive], edges)[0],
-            np.histogram(clipped[~positive], edges)[0],
-        )
+        return cls(edges, *(np.histogram(clipped[of], edges)[0] for of in (positive, ~positive)))

@@ -28,7 +28,7 @@ GRADED_BLOCKS = 1_000
 MAX_PAIRED_ROWS = 100_000
 PAIRED_BLOCKS = 200
 CHUNK_CELLS = 1 << 21
-LEVEL = 0.95
+TAIL = (1 - 0.95) / 2  # on either side of an interval
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Statistics: TypeAlias = Callable[[ScoredLabels], dict[str, FloatArray]]
@@ -43,13 +43,12 @@ class Interval:
     high: float
 
 
-def clopper_pearson(count: int, total: int, level: float = LEVEL) -> Interval:
+def clopper_pearson(count: int, total: int) -> Interval:
     """Return the exact (Clopper-Pearson) interval of a binomial fraction."""
     from scipy.special import betaincinv
 
-    tail = (1 - level) / 2
-    low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, tail))
-    high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - tail))
+    low = 0.0 if count == 0 else float(betaincinv(count, total - count + 1, TAIL))
+    high = 1.0 if count == total else float(betaincinv(count + 1, total - count, 1 - TAIL))
     return Interval(count / total, low, high)
 
 
@@ -117,19 +116,17 @@ def replicate(
     replicates = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if small is not ranking:
         exact, rough = statistics(ranking), statistics(small)
-        replicates = {
-            name: values + (exact[name] - rough[name]) for name, values in replicates.items()
-        }
+        for name, values in replicates.items():
+            values += exact[name] - rough[name]
     return replicates
 
 
-def percentile_interval(value: float, replicates: FloatArray, level: float = LEVEL) -> Interval:
+def percentile_interval(value: float, replicates: FloatArray) -> Interval:
     """Return the percentile interval of a value; without replicates, both bounds are the value."""
     if not len(replicates):
         return Interval(value, value, value)
-    tail = (1 - level) / 2
     # Weibull: the k-th of n replicates has level k / (n + 1). numpy's default is too narrow.
-    low, high = np.quantile(replicates, [tail, 1 - tail], method="weibull")
+    low, high = np.quantile(replicates, [TAIL, 1 - TAIL], method="weibull")
     return Interval(value, float(min(low, value)), float(max(high, value)))
 
 

@@ -46,14 +46,14 @@ def shared_wins(values: npt.ArrayLike) -> list[float]:
     return [float(count) for count in (best / best.sum(axis=1, keepdims=True)).sum(axis=0)]
 
 
-def student_interval(values: npt.ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Return Student's t interval of the mean; nan if there are fewer than two values."""
+def student_interval(values: npt.ArrayLike) -> tuple[float, float]:
+    """Return Student's 95 % t interval of the mean; nan if there are fewer than two values."""
     from scipy.stats import t
 
     sample = np.asarray(values, np.float64)
     if len(sample) < 2:
         return float("nan"), float("nan")
-    reach = float(t.ppf((1 + level) / 2, len(sample) - 1) * sample.std(ddof=1) / sqrt(len(sample)))
+    reach = float(t.ppf((1 + 0.95) / 2, len(sample) - 1) * sample.std(ddof=1) / sqrt(len(sample)))
     return float(sample.mean()) - reach, float(sample.mean()) + reach
 
 
@@ -73,11 +73,11 @@ def group_ranks(means: npt.ArrayLike, groups: Sequence[str]) -> FloatArray:
     return np.array([ranks[rows].mean(axis=0) for rows in rows_of.values()])
 
 
-def critical_difference(n_methods: int, n_blocks: int, alpha: float = ALPHA) -> float:
+def critical_difference(n_methods: int, n_blocks: int) -> float:
     """Return the smallest difference in average rank that is significant by Nemenyi's test."""
     from scipy.stats import studentized_range
 
-    quantile = float(studentized_range.ppf(1 - alpha, n_methods, np.inf)) / sqrt(2)
+    quantile = float(studentized_range.ppf(1 - ALPHA, n_methods, np.inf)) / sqrt(2)
     return quantile * sqrt(n_methods * (n_methods + 1) / (6 * n_blocks))
 
 

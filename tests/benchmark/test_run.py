@@ -84,7 +84,7 @@ def test_every_method_of_every_cell_has_a_line_in_the_order_of_the_plan(whole):
 
 
 def test_areas_match_scikit_learn_on_the_same_rows(whole):
-    data = BenchmarkData(".", PAPER_TASKS, None, 0)
+    data = BenchmarkData(".", None, 0)
     for line in lines(whole):
         if line["method"] != "cwsvm":
             continue
@@ -347,19 +347,19 @@ def test_no_group_is_both_trained_and_tested_on(resvm, tmp_path):
 
 
 def test_draws_depend_on_their_cell_alone():
-    data = BenchmarkData(".", PAPER_TASKS, None, 0)
+    data = BenchmarkData(".", None, 0)
     cells = [Cell("pu", "synthetic", number, 0.0, 0.3) for number in (0, 1)]
     cells += [Cell("semi-supervised", "synthetic", 0, 0.3, 0.3)]
     drawn = [data.draw(cell).positives.values.tolist() for cell in cells]
     assert drawn == [data.draw(cell).positives.values.tolist() for cell in cells]
     assert len({tuple(values[:5]) for values in drawn}) == 3
-    other = BenchmarkData(".", PAPER_TASKS, None, 1)
+    other = BenchmarkData(".", None, 1)
     assert other.draw(cells[0]).positives.values.tolist() != drawn[0]
     assert len({cell.seed(0) for cell in cells}) == 3
 
 
 def test_the_sizes_are_the_papers():
-    data = BenchmarkData(".", PAPER_TASKS, None, 0)
+    data = BenchmarkData(".", None, 0)
     for setting, false, hidden in (
         ("supervised", 0, 0),
         ("pu", 0, 200),

@@ -267,8 +267,8 @@ def test_the_rows_of_a_benchmark_are_sent_to_workers_that_cannot_read_them(
 
     path = tmp_path / "own.svm"
     path.write_bytes((problem / "test.svm").read_bytes())
-    data = BenchmarkData(".", {}, OwnData(str(path), 1, 20, 60), 0)
-    bench = Bench(data, Protocol("fast", default_grids(), 1), {"own": "own"}, False)
+    data = BenchmarkData(".", OwnData(str(path), 1, 20, 60), 0)
+    bench = Bench(data, Protocol("fast", default_grids(), 1), False)
     cells = [Cell("own", "own", number, method="bagging") for number in range(2)]
     wanted = [measure(bench, cell).record for cell in cells]
     path.unlink()
