@@ -97,10 +97,7 @@ def shuffled(bits: Bits, size: int) -> npt.NDArray[np.int64]:
 
 
 def sample(bits: Bits, n_rows: int, most: int) -> npt.NDArray[np.int64]:
-    """Draw at most ``most`` distinct row numbers and return them in ascending order.
-
-    They are the first ``most`` elements of the permutation that ``shuffled`` would return.
-    """
+    """Draw at most ``most`` numbers, ascending: the first that ``shuffled`` would return."""
     if n_rows <= most:
         return np.arange(n_rows)
     keys, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)

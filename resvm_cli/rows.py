@@ -132,10 +132,7 @@ class Rows:
         return self.entries(self.values != 0)
 
     def times(self, factors: Rows) -> Rows:
-        """Multiply each feature by its factor, and drop features that have none.
-
-        ``factors`` is a single row.
-        """
+        """Multiply each feature by its factor (one row), and drop features that have none."""
         place = Columns(factors.indices).places(self.indices)
         rows, place = self.entries(place >= 0), place[place >= 0]
         with np.errstate(over="ignore"):
@@ -384,10 +381,7 @@ class DataSummary:
 
 
 def note_on_numbering(files: Sequence[tuple[str, int, int]]) -> str | None:
-    """Return a note if one file seems to count features from 0, and another from 1.
-
-    Files are given by name, smallest index and largest index.
-    """
+    """Return a note if files (name, smallest and largest index) seem to count from 0 and from 1."""
     for (name, low, high), (other, other_low, other_high) in itertools.permutations(files, 2):
         if low == 0 and other_low > 0 and other_high == high + 1:
             return (

@@ -76,10 +76,7 @@ def _started(call: Callable[[], Answer]) -> futures.Future[Answer]:
 def connected(
     address: str, timeout: float, announce: Callable[[str], None] = lambda text: None
 ) -> Iterator[Cluster]:
-    """Connect to the cluster at an address, or given by a scheduler file or the environment.
-
-    Its workers must have the same versions installed as this machine.
-    """
+    """Connect to the cluster at an address, or given by a scheduler file or the environment."""
     try:
         distributed = import_module("distributed")  # importing takes half a second
     except ImportError:

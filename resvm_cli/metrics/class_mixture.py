@@ -149,10 +149,7 @@ class ClassMixture:
         seed: int = 0,
         tested: RankedOutcomes | None = None,
     ) -> ClassMixture | None:
-        """Fit the values of P and U; also fit a and b unless they are given.
-
-        Return None if there are too few values. Resamples agree with tested rows, if there are any.
-        """
+        """Fit the values, and a and b unless given; return None if there are too few."""
         if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
             return None
         binned = BinnedValues.from_values(positives, unlabeled)

@@ -99,10 +99,7 @@ def _area_between(
 def at_threshold(
     recall: npt.ArrayLike, fraction: npt.ArrayLike, known: Contamination
 ) -> dict[str, FloatArray]:
-    """Return the corrected recall, false-positive rate, precision and F1.
-
-    ``recall`` and ``fraction`` are the fractions of P and U that are predicted positive.
-    """
+    """Return corrected figures, given the fractions of P and U that are predicted positive."""
     tpr, fpr = (np.clip(rate, 0.0, 1.0) for rate in known.rates(recall, fraction))
     precision = known.precision(tpr, fpr)
     both = precision + tpr
@@ -124,10 +121,7 @@ def contamination_grid(
     prevalence: float | None = None,
     middle: float | None = None,
 ) -> list[Contamination]:
-    """Return all pairs of end points and midpoints of both ranges, the two midpoints first.
-
-    ``middle`` is the value of b to report, if it is not the mean of its bounds.
-    """
+    """Return all pairs of ends and midpoints (of b, ``middle`` if given), midpoints first."""
 
     def points(bounds: tuple[float, float], between: float | None) -> list[float]:
         low, high = bounds

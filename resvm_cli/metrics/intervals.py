@@ -164,10 +164,7 @@ def paired_differences(
     n_replicates: int,
     seed: int,
 ) -> dict[str, Interval]:
-    """Return second minus first, with intervals from resampling the same rows in both.
-
-    Without replicates, both bounds are the difference itself.
-    """
+    """Return second minus first, with intervals from resampling the same rows in both."""
     n_blocks = MAX_BLOCKS if len(positive) <= MAX_PAIRED_ROWS else PAIRED_BLOCKS
     rankings = [ScoredLabels.from_scores(positive, scores) for scores in (first, second)]
     located = [

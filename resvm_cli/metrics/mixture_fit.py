@@ -59,10 +59,7 @@ class BinnedValues:
 
     @cached_property
     def max_b(self) -> float:
-        """An upper bound of b from counts alone.
-
-        Above any value, U has at least b times the fraction of positives that lie there.
-        """
+        """The largest b: U has at least b times the fraction of positives above any value."""
         of_pos, of_unl = (
             wilson_bounds(np.cumsum(counts[::-1]), counts.sum())
             for counts in (self.positives, self.unlabeled)
@@ -117,10 +114,7 @@ def fit_classes(
     start: Fits,
     n_steps: int,
 ) -> Fits:
-    """Run EM from ``start``, with one Newton step for the line per iteration.
-
-    ``of_pos`` and ``of_unl`` are the counts in each bin (fits x bins).
-    """
+    """Run EM on counts (fits x bins), with one Newton step for the line per iteration."""
     n_pos = of_pos.sum(axis=1, keepdims=True)
     n_unl = of_unl.sum(axis=1, keepdims=True)
     counts = of_pos + of_unl

@@ -144,10 +144,7 @@ class ScoredLabels:
         return np.asarray((self.positives * precision).sum(axis=-1) / self.n_positives)
 
     def pr_auc_trapezoid(self) -> FloatArray:
-        """Return the trapezoidal area under the PR curve, starting at (0, 1).
-
-        The paper reports this area; it is optimistic if scores are tied.
-        """
+        """Return the trapezoidal area under the PR curve, as in the paper."""
         tp_before, fp_before = self.tp - self.positives, self.fp - self.tied
         start, end = tp_before + fp_before, self.tp + self.fp
         before = np.divide(tp_before, start, out=np.ones_like(start), where=start > 0)

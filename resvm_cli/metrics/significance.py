@@ -20,10 +20,7 @@ ALPHA = 0.05
 
 
 def wilcoxon_p(first: npt.ArrayLike, second: npt.ArrayLike, alternative: str = "greater") -> float:
-    """Return the p-value of Wilcoxon's signed-rank test of pairs; 1 if all pairs are equal.
-
-    By default, the test is one-sided: whether ``first`` is greater.
-    """
+    """Return the p-value of Wilcoxon's signed-rank test of pairs; 1 if all pairs are equal."""
     from scipy.stats import wilcoxon
 
     difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
@@ -139,10 +136,7 @@ class OverDataSets:
 
 
 def over_data_sets(methods: Sequence[str], means: npt.ArrayLike) -> OverDataSets:
-    """Run Friedman's test and its post-hoc tests; ``means`` is data sets x methods.
-
-    Friedman's test needs at least three methods and two data sets; with fewer, its p-value is nan.
-    """
+    """Run Friedman's test (nan if too few) and post-hoc tests on means: data sets x methods."""
     from scipy.stats import friedmanchisquare
 
     table = np.asarray(means, np.float64)

@@ -90,10 +90,7 @@ class DecisionRule:
 def choose_threshold(
     known: FloatArray, unlabeled: FloatArray, contamination_pos: float = 0.0
 ) -> Threshold | None:
-    """Return the best threshold for out-of-bag values of P and U; None if there are too few.
-
-    ``contamination_pos`` is the fraction of P assumed to be mislabeled and to score like rows of U.
-    """
+    """Return the best threshold for out-of-bag values of P and U; None if there are too few."""
     if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
     cuts = possible_cuts(np.concatenate([known, unlabeled]))
@@ -137,10 +134,7 @@ def threshold_for_recall(
 
 
 def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float] | None:
-    """Return the range of out-of-bag values of P and U, excluding the tails of each set.
-
-    Return None if there are too few values.
-    """
+    """Return the range of out-of-bag values, without each set's tails; None if too few."""
     if min(len(known), len(unlabeled)) < MIN_FOR_RANGE:
         return None
     tails = [quantiles(each, [TAIL, 1 - TAIL]) for each in (known, unlabeled)]

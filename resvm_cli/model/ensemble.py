@@ -168,10 +168,7 @@ def decision_values(votes: FloatArray, sums: FloatArray) -> FloatArray:
 def decide(
     member_values: FloatArray, single: bool, groups: Sequence[Group] | None = None
 ) -> Decisions:
-    """Compute votes and decision values from member values, rows x members (paper, eq. 4 and 5).
-
-    Without ``groups``, all members form one group.
-    """
+    """Compute votes and decision values from member values, rows x members (paper, eq. 4 and 5)."""
     n_models = member_values.shape[1]
     balance = np.sign(member_values).sum(axis=1)
     votes = (n_models + balance) / (2 * n_models)

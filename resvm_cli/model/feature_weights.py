@@ -82,10 +82,7 @@ class Relevance:
             self._table[known.row_numbers, cells] = 1.0
 
     def weights(self, positive: IntArray, unlabeled: IntArray, power: float) -> Rows:
-        """Return the factor of each relevant feature, as one row; squares average 1 over all.
-
-        The bag is given by the numbers of its rows, repeats included.
-        """
+        """Return factors of relevant features in a bag, as one row; squares average 1."""
         features = self._bins.features.present
         places, counts = self._counts(positive, unlabeled)
         sizes = counts.sum(axis=0)

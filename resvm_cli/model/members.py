@@ -187,10 +187,7 @@ def fit_members(
     single: bool,
     on_members: Callable[[int], None] = lambda done: None,
 ) -> tuple[Ensemble, tuple[bool, ...]]:
-    """Train one member per problem; return the ensemble and which members converged.
-
-    ``on_members`` receives the number of members done, periodically and after each batch.
-    """
+    """Train one member per problem; return the ensemble and which members converged."""
     members: list[Member] = []
     pool = _GrowingPool(trainer)
     converged: list[bool] = []
@@ -282,10 +279,7 @@ class _GrowingPool:
 
 
 class Trainer:
-    """Trains members on bags of rows: all of P, then the drawn rows of U, scaled in several ways.
-
-    Linear members are weight vectors, whichever solver trains them.
-    """
+    """Trains members on bags of rows: all of P and the drawn rows of U, scaled in several ways."""
 
     def __init__(
         self,

@@ -278,10 +278,7 @@ class MemoryData(PUData):
         precomputed: bool = False,
         **settings: Any,
     ) -> MemoryData:
-        """From a dense or scipy sparse matrix; ``positive`` marks the rows of P.
-
-        Rows of precomputed kernel values are given serial numbers.
-        """
+        """From a matrix whose rows of P are marked; kernel values get serial numbers."""
         chosen = np.asarray(positive, bool)
         if chosen.shape != (matrix.shape[0],):
             raise DataError(f"{chosen.size:,} labels, but the matrix has {matrix.shape[0]:,} rows")

@@ -55,10 +55,7 @@ class KernelTrainer(ABC):
 
 
 class SharedKernels:
-    """P and U, with the products or distances that kernels share if they fit into memory.
-
-    Only the rows are pickled.
-    """
+    """P and U, with values that kernels share if they fit into memory; only rows are pickled."""
 
     def __init__(self, positives: Rows, unlabeled: Rows, gram_mb: float) -> None:
         self._gram_mb = gram_mb
@@ -82,10 +79,7 @@ class SharedKernels:
     def trainer(
         self, kernel: Kernel, run: Run, *, weighted: bool = False
     ) -> Iterator[KernelTrainer]:
-        """Yield a trainer for this kernel; the first call computes the shared values.
-
-        Members that weight features (``weighted``) share no values.
-        """
+        """Yield a trainer; members that weight features (``weighted``) share no values."""
         bag_by_bag = _BagByBag(self, replace(run, jobs=1))
         if weighted or not self.shares_kernels:
             yield bag_by_bag

@@ -69,10 +69,7 @@ class Split:
 def split(
     truth: np.ndarray, sizes: Sizes, rng: np.random.Generator, chances: FloatArray | None = None
 ) -> Split:
-    """Draw the sets from rows whose true class is known: ``truth`` marks the positives.
-
-    With ``chances``, true positives are labeled with these relative probabilities.
-    """
+    """Draw the sets; ``chances`` are relative probabilities that a true positive is labeled."""
     positive, negative = np.flatnonzero(truth), np.flatnonzero(~truth)
     for name, present, needed in (
         ("positive", positive, sizes.positives_needed),
@@ -122,10 +119,7 @@ def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
 
 
 def synthetic(n_positive: int, n_negative: int, rng: np.random.Generator) -> FloatArray:
-    """Draw points of the paper's 2-D problem, positives first.
-
-    Positives are standard normal, negatives normal around a circle of radius 4.
-    """
+    """Draw the paper's 2-D problem: normal positives, then negatives around a circle."""
     angles = rng.uniform(0.0, 2.0 * np.pi, n_negative)
     circle = RADIUS * np.column_stack([np.cos(angles), np.sin(angles)])
     centers = np.concatenate([np.zeros((n_positive, 2)), circle])

@@ -116,10 +116,7 @@ def run(
     workers: int,
     tick: Callable[[], None] = lambda: None,
 ) -> Iterator[Result]:
-    """Call ``function`` on every task and yield the results in the order of the tasks.
-
-    ``tick`` is called periodically while waiting for a result.
-    """
+    """Yield results in the order of the tasks; ``tick`` is called periodically while waiting."""
     return stream(function, tasks, lambda: min(workers, len(tasks)), tick)
 
 

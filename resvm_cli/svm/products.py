@@ -170,11 +170,7 @@ class BagRows:
         return SparseBag.from_rows(self._rows)
 
     def bag(self, numbers: IntArray, kernel: Kernel | None = None) -> DenseBag | SparseBag | None:
-        """Return a bag of these rows, over the features that occur in them.
-
-        Returns None if the bag would be too large: LIBSVM then works on the rows themselves.
-        Kernels that LIBSVM lacks and precomputed kernels always need a bag.
-        """
+        """Return a bag of these rows; None if LIBSVM should use the rows themselves."""
         is_needed = kernel is not None and not kernel.takes_scaling
         if len(numbers) > MAX_ROWS and not is_needed:
             return None

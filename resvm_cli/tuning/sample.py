@@ -76,10 +76,7 @@ class Folds:
 
     @classmethod
     def given(cls, parts: IntArray, n_positives: int, groups: IntArray | None, name: str) -> Folds:
-        """Check and return the user's folds, numbered from 0.
-
-        Each fold must hold a row of P, and leave rows of P and of U to train on.
-        """
+        """Check and return the user's folds, numbered from 0."""
         n_folds = int(parts.max(initial=-1)) + 1
         for part in range(n_folds):
             held = parts[:n_positives] == part
@@ -191,10 +188,7 @@ class TuningSample:
         return len(self.kernels.unlabeled)
 
     def outer_samples(self, settings: TuningSettings) -> Iterator[tuple[IntArray, TuningSample]]:
-        """Yield, for each outer fold, the fold of each row and the sample without this fold.
-
-        These folds are independent of those that score candidates.
-        """
+        """Yield, for each outer fold, the fold of each row and the sample without this fold."""
         if not settings.outer:
             return
         sizes, seed = (self.rows_pos, self.rows_unl, settings.outer), settings.base.seed

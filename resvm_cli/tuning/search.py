@@ -111,10 +111,7 @@ Search: TypeAlias = Generator[list[ScoringTask], list[ScoredTask], "Outcome | No
 
 
 def search(space: Space, settings: TuningSettings, informed: Sequence[Candidate] = ()) -> Search:
-    """Yield tasks, receive their scores, return the outcome; None if nothing could be scored.
-
-    An informed search scores only the given candidates.
-    """
+    """Yield tasks, receive their scores, return the outcome; None if nothing could be scored."""
     if settings.search == "informed":
         results = yield from all_at_once(informed, settings.scored_members)
         best = winner(results)
@@ -254,10 +251,7 @@ def informed_candidates(
     gamma_scale: Mapping[ScalingName | None, float],
     given: Sequence[str] = (),
 ) -> list[Candidate]:
-    """Return the settings as distinct candidates of this space; the first stays first.
-
-    If the user gave an axis, values are replaced by the nearest value on that axis.
-    """
+    """Return distinct candidates, the first setting first; given axes limit their values."""
     candidates: dict[Candidate, None] = {}
     for setting in settings:
         n_pos = default_n_pos(n_positives, setting.fraction)
@@ -324,10 +318,7 @@ def pooled(
 def single(
     results: Sequence[ScoredTask], untuned: Candidate | None, n_models: int, error: float
 ) -> Pooled:
-    """Return the best candidate if it clearly beats the untuned one, else the untuned one.
-
-    Clearly means by at least ``SINGLE_ERRORS`` standard errors.
-    """
+    """Return the best candidate if it clearly beats the untuned one, else the untuned one."""
     scored = best_first(results)
     best = scored[0]
     own = next((result for result in scored if result.task.candidate == untuned), None)

@@ -214,10 +214,7 @@ class Candidate:
     def parameters(
         self, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
     ) -> MethodParameters:
-        """Return the parameters of an ensemble trained on this many rows of P and U.
-
-        ``base`` provides the parameters that the candidate does not set.
-        """
+        """Return parameters for this many rows; ``base`` has what the candidate does not set."""
         n_pos = n_unl = None
         if self.method == "resvm":
             n_pos = min(int(self["n_pos"] or 1), rows_pos)

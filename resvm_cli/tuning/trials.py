@@ -100,10 +100,7 @@ def _key(record: dict[str, Any]) -> str:
 
 
 class TrialLog:
-    """A log of finished trials in task order; trials of an earlier run are not repeated.
-
-    Without a directory, trials are only kept in memory.
-    """
+    """A log of finished trials in task order, in memory or also in a directory to resume from."""
 
     def __init__(
         self,

@@ -149,10 +149,7 @@ def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
 
 
 def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Return the choice, with settings found out of bag if it asks for ``auto``.
-
-    Whether to scale features is settled as well, if that is left open.
-    """
+    """Return the choice, with scaling settled and, for ``auto``, settings found out of bag."""
     settle_scaling(data, choice.params, run)
     if choice.auto is None:
         return choice
@@ -196,10 +193,7 @@ def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> Winner:
 
 
 def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
-    """Choose whether to scale features by scoring the untuned setting both ways.
-
-    Nothing is done if the user chose a scaling or the features have similar scales.
-    """
+    """If scaling is left to us, score the untuned setting with it and without it, and choose."""
     if not data.scaling_is_open or data.scaling is None:
         return
     if not Kernel(params.kernel).takes_scaling:

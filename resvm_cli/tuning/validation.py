@@ -107,10 +107,7 @@ def score(rows: ScoredSample, metric: MetricName, up_to: float, *, by_folds: boo
 
 
 def criterion(rows: ScoredSample, name: MetricName, up_to: float) -> float:
-    """Compute one criterion over all rows.
-
-    Criteria named ``_of_mean`` rank by the members' mean value, others by d with ties broken.
-    """
+    """Compute one criterion; ``_of_mean`` ranks by mean values, others by d with ties broken."""
     if name in ("pu_score", "pu_score_pooled"):
         return float(pu_score(rows.predicted[rows.positive].mean(), rows.predicted.mean()))
     if name == "roc_areas":
@@ -241,10 +238,7 @@ class CandidateScorer:
         rows: IntArray | None,
         scored: Callable[[Sequence[Problem], FloatArray], ScoredSample],
     ) -> list[ScoredSample | ResvmError]:
-        """Train each task's ensemble on the kept rows of P and U, and score ``rows`` with it.
-
-        Tasks with the same bags are trained together: each bag is drawn and prepared once.
-        """
+        """Score ``rows`` after training on the kept ones; tasks with equal bags share them."""
         found: dict[int, ScoredSample | ResvmError] = {}
         same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
         weights = self.sample.positive_weights
