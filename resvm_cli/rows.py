@@ -128,7 +128,6 @@ class Rows:
         return Rows(before[self.indptr], self.indices[kept], self.values[kept])
 
     def without_zeros(self) -> Rows:
-        """Return the same rows without explicit zeros."""
         return self.entries(self.values != 0)
 
     def times(self, factors: Rows) -> Rows:
@@ -376,7 +375,6 @@ class DataSummary:
         return self._moments.joined(_Moments.from_values(self._buffer[: self._buffered]))
 
     def digest(self) -> str:
-        """SHA-256 of the parsed rows."""
         return self._digest.digest()
 
 

@@ -210,7 +210,6 @@ class Protocol:
         return self.name == "fast" and method == "resvm"
 
     def params(self, method: str, family: str, seed: int) -> MethodParameters:
-        """Return the parameters shared by all candidates of a method."""
         if method == PUBLISHED_CWSVM:
             return MethodParameters(kernel="linear", solver="liblinear", bias=-1.0, seed=seed)
         return MethodParameters(kernel=self.kernel(family), seed=seed)
@@ -264,7 +263,6 @@ class CellScores:
     cpu_seconds: float  # for scoring the test rows, which is not part of training
 
     def areas(self) -> dict[str, float]:
-        """Return the areas under their names in a line of results."""
         ranking = ScoredLabels.from_scores(self.truth, self.values)
         return {
             "pr_auc_trapezoid": float(ranking.pr_auc_trapezoid()),
@@ -282,7 +280,6 @@ class CellScores:
 
 
 def score_cell(bench: Bench, cell: Cell) -> CellScores:
-    """Tune, train and test one method on one draw."""
     drawn, scale = bench.data.draw(cell), bench.protocol.scale
     data = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=scale)
     choice, chosen = _tune(bench, cell, data)

@@ -130,7 +130,6 @@ class Cell:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Cell:
-        """Return the cell of a line of results or times."""
         levels = record.get("contamination_pos", 0.0), record.get("contamination_unl", 0.0)
         key = record["setting"], record["task"], record["repetition"]
         return cls(*key, *levels, record["method"])
@@ -143,7 +142,6 @@ class Cell:
 
     @property
     def contamination(self) -> tuple[float, float]:
-        """The contamination of P and of U."""
         return self.contamination_pos, self.contamination_unl
 
     @property
@@ -297,7 +295,6 @@ class BenchmarkData:
         return task if self.own is not None else PAPER_TASKS[task].family
 
     def draw(self, cell: Cell) -> Draw:
-        """Draw P, U and the test rows of a cell."""
         return draw(self.labeled(cell.task), self.sizes(cell), cell, self.seed)
 
     def sizes(self, cell: Cell) -> Sizes:

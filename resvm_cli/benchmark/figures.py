@@ -197,7 +197,6 @@ def _curve(method: str, scores: CellScores) -> MethodCurve:
 def render_figure(
     result: Resampling | Densities | Curves | ContaminationFigure, kind: Kind
 ) -> bytes:
-    """Render a figure in the given format."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -32,7 +32,6 @@ MIN_PAIRS = 5  # with fewer, no one-sided Wilcoxon test is significant at 5 %
 
 
 def conclusions(run: RunReport) -> Section:
-    """Report the paper's conclusions and whether these results confirm them."""
     marks = {"confirmed": "above", "weaker": "within", "not confirmed": "below"}
     rows = tuple(
         cells(one.claim, TableCell(one.finding, None, marks[one.finding]), one.evidence)
@@ -47,7 +46,6 @@ def conclusions(run: RunReport) -> Section:
 
 
 def tests(run: RunReport) -> Section:
-    """Report Friedman's test and pairwise tests over tasks and data sets, with diagrams."""
     summary, pairs, charts = [], [], []
     sentences = [
         "Methods are ranked by their mean area on each task (1 is best). Over data sets, the tasks"
@@ -114,7 +112,6 @@ def _pairs(test: OverallTest) -> list[tuple[TableCell, ...]]:
 
 
 def margins(run: RunReport) -> Section:
-    """Report the margins of resvm and compare them with the published margins."""
     rows = []
     sentences = [
         "Points by which resvm is ahead, on average over tasks. The published margin over"
@@ -150,7 +147,6 @@ def margins(run: RunReport) -> Section:
 
 
 def dominance(run: RunReport) -> Section:
-    """Report how often resvm's PR curves lie above those of other methods."""
     rows = tuple(
         cells(
             TITLES[one.setting], one.method, one.n, number(100 * one.whole, 0),
@@ -180,7 +176,6 @@ def dominance(run: RunReport) -> Section:
 
 
 def medians(run: RunReport) -> Section:
-    """Report the tuned parameters by digit, each above the paper's value."""
     tables = []
     for parameter, title in PARAMETER_TITLES.items():
         own = [one for one in run.medians if one.parameter == parameter]
@@ -200,7 +195,6 @@ def medians(run: RunReport) -> Section:
 
 
 def widths(run: RunReport) -> Section:
-    """Report the widths of the intervals."""
     rows = []
     for one in run.widths:
         narrower = None
@@ -224,7 +218,6 @@ def widths(run: RunReport) -> Section:
 
 
 def own_data(own: OwnTable) -> Section:
-    """Report one task at the contamination levels chosen by the user."""
     rows = []
     for row in own.rows:
         tests = {"bagging": row.p_resvm_over_bagging, "cwsvm": row.p_resvm_over_cwsvm}
@@ -267,7 +260,6 @@ def own_data(own: OwnTable) -> Section:
 
 
 def _which_method(own: OwnTable) -> list[str]:
-    """Return advice on which method to use."""
     if len(own.methods) < 2 or not own.means:
         return []
     wins = dict.fromkeys(own.means, 0)
@@ -290,7 +282,6 @@ def _which_method(own: OwnTable) -> list[str]:
 
 
 def _how_much(own: OwnTable) -> list[str]:
-    """Return sentences on how much contamination each method tolerates."""
     sentences = []
     for one in own.borne:
         name, other = ("P", "U") if one.axis == "contamination_pos" else ("U", "P")
@@ -332,7 +323,6 @@ def _levels(own: OwnTable) -> tuple[Chart, ...]:
 
 
 def comparison(compared: Comparison) -> Section:
-    """Report two runs side by side."""
     first, second = compared.names
     rows = []
     for one in compared.rows:

@@ -125,7 +125,6 @@ def interval(value: Estimate, mark: str = "") -> TableCell:
 
 
 def show(sections: Sequence[Section]) -> None:
-    """Print the report on stdout, for people."""
     print_table("\n".join(_text_lines(sections)) + "\n")
 
 
@@ -194,7 +193,6 @@ def _parts(table: ReportTable, widths: Sequence[int]) -> list[list[int]]:
 
 
 def markdown(sections: Sequence[Section]) -> bytes:
-    """Return the complete report as GitHub-flavored Markdown."""
     lines = ["# Benchmark", ""]
     for section in sections:
         lines += [f"## {_escaped(section.title)}", ""]
@@ -295,6 +293,5 @@ def _areas(cell: MethodCell) -> list[Any]:
 
 
 def print_report(report: BenchmarkReport) -> None:
-    """Print the complete report as versioned JSON."""
     content: dict[str, Any] = finite(asdict(report))
     print_json("benchmark-report", content)

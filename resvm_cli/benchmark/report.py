@@ -122,7 +122,6 @@ def report(directories: Sequence[str]) -> BenchmarkReport:
 
 
 def report_on(runs: Sequence[BenchmarkFiles]) -> BenchmarkReport:
-    """Report on one run, or on two side by side."""
     if len(runs) > MAX_RUNS:
         raise ParameterError(
             "the directories are of {n} runs, of different protocols, seeds or grids;"

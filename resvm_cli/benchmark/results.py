@@ -63,7 +63,6 @@ class CellResult:
         )
 
     def agrees(self, other: CellResult) -> bool:
-        """Return whether the areas are the same."""
         return all(getattr(self, name) == getattr(other, name) for name in AREAS)
 
 
@@ -119,7 +118,6 @@ def _curve(record: StrictRecord) -> tuple[float, ...] | None:
 
 
 def is_valid(record: Any, kind: type[CellResult | CellTime]) -> bool:
-    """Return whether a record is a valid line of results or times."""
     if not isinstance(record, dict):
         return False
     try:
@@ -155,7 +153,6 @@ class BenchmarkPlan:
 
     @classmethod
     def from_file(cls, content: dict[str, Any], path: str) -> BenchmarkPlan:
-        """Parse and check the content of run.json."""
         record = StrictRecord(path, content)
         if content.get("format") != PLAN_FORMAT or content["format"] is True:
             raise DataError(
@@ -188,7 +185,6 @@ class BenchmarkPlan:
         )
 
     def content(self) -> dict[str, Any]:
-        """Return the content of run.json."""
         names = ("protocol", "seed", "tasks", "settings", "methods", "repetitions", "data")
         return {
             "format": PLAN_FORMAT,
@@ -222,7 +218,6 @@ class BenchmarkPlan:
         ]
 
     def united(self, later: BenchmarkPlan) -> BenchmarkPlan:
-        """Return the union of two plans."""
         data = {**self.data, **later.data}
         repetitions = dict(self.repetitions)
         for name, count in later.repetitions.items():

@@ -34,7 +34,6 @@ VERDICTS = ("above", "within", "below", TOO_FEW)
 
 
 def sections(report: BenchmarkReport) -> list[Section]:
-    """Return all sections of the report."""
     found = []
     if report.comparison is not None:
         found.append(findings.comparison(report.comparison))
@@ -65,7 +64,6 @@ def _run_sections(run: RunReport) -> list[Section]:
 
 
 def _what_was_run(run: RunReport) -> Section:
-    """Report the command, versions, data and time behind the results."""
     lines = [f"Protocol {run.protocol}: {run.n_results:,} results, one per cell and method."]
     plan = run.plan
     tables: tuple[ReportTable, ...] = ()
@@ -95,7 +93,6 @@ def _what_was_run(run: RunReport) -> Section:
 
 
 def _verdicts(run: RunReport) -> Section:
-    """Report how many cells are above, within and below the published intervals."""
     rows, sentences = [], []
     present = {cell.verdict for table in run.tables for row in table.rows for cell in row.cells}
     shown = VERDICTS if TOO_FEW in present else VERDICTS[:-1]
@@ -201,7 +198,6 @@ def _win_cells(methods: Sequence[str], row: TaskRow) -> list[TableCell]:
 
 
 def _intervals(table: SettingTable) -> dict[str, Any]:
-    """Return the chart data for one setting."""
     tasks = [
         {
             "task": row.task,
@@ -231,7 +227,6 @@ def _present(table: SettingTable, methods: Sequence[str]) -> list[str]:
 
 
 def _wins(run: RunReport) -> Section:
-    """Report total and normalized wins, counted as in the paper."""
     columns = ("setting", "method", "wins", "%", "paper", "paper %")
     tables = []
     for title, name in (("Total", "total"), ("Normalized", "normalised")):
@@ -250,7 +245,6 @@ def _wins(run: RunReport) -> Section:
 
 
 def _areas(run: RunReport) -> Section:
-    """Report all areas: means over tasks, then each task."""
     means, tables = [], []
     for table in run.tables:
         names = _present(table, table.methods)

@@ -143,7 +143,6 @@ def stars(p_value: float | None) -> int:
 
 
 def compared_methods(results: Sequence[CellResult]) -> tuple[str, ...]:
-    """Return which of the three compared methods have results."""
     present = {result.cell.method for result in results}
     return tuple(method for method in COMPARED if method in present)
 
@@ -180,7 +179,6 @@ def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str
 def setting_table(
     setting: str, results: Sequence[CellResult], tasks: Sequence[str], published: PublishedTable
 ) -> SettingTable:
-    """Return the table for one setting, from all its results."""
     methods = compared_methods(results)
     rows = []
     for task in tasks:
@@ -267,7 +265,6 @@ def _cell(row: TaskRow, method: str) -> MethodCell:
 
 
 def mean_areas(rows: Sequence[TaskRow], methods: Sequence[str]) -> FloatArray:
-    """Return mean PR areas (tasks x methods)."""
     return np.array([[_cell(row, name).pr_auc_trapezoid.mean for name in methods] for row in rows])
 
 

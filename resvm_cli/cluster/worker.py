@@ -90,7 +90,6 @@ def identity() -> dict[str, str]:
 
 
 def work(function: Callable[[Any, Any], Any], shared: Shared, batch: Batch) -> BatchResult:
-    """Run the tasks of a batch."""
     _hold_inner_threads()
     worker = import_module("distributed").get_worker().address
     started = time.perf_counter()

@@ -173,7 +173,6 @@ def resampled_fits(
     size: int,
     rng: np.random.Generator,
 ) -> Fits:
-    """Fit bootstrap samples of both sets."""
     of_pos = draw_counts(binned.positives, size, rng)
     of_unl = draw_counts(binned.unlabeled, size, rng)
     start = Fits(*(np.repeat(line, size, axis=0) for line in vars(fitted).values()))

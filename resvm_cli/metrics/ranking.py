@@ -189,7 +189,6 @@ class ScoredLabels:
         return np.asarray(area)
 
     def areas(self) -> dict[str, Any]:
-        """Return all areas by name."""
         return {name: getattr(self, name)() for name in AREAS}
 
     def best_f1(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:

@@ -91,7 +91,6 @@ def nemenyi(ranks: Sequence[float], n_blocks: int) -> dict[tuple[int, int], floa
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values by Holm's step-down method."""
     order = np.argsort(p_values, kind="stable")
     steps = np.asarray(p_values, np.float64)[order] * np.arange(len(order), 0, -1)
     adjusted = np.empty(len(order))

@@ -109,7 +109,6 @@ def possible_cuts(values: FloatArray) -> FloatArray:
 
 
 def fractions_above(values: FloatArray, cuts: FloatArray) -> FloatArray:
-    """Return the fraction of values above each cut."""
     return 1.0 - np.searchsorted(np.sort(values), cuts, "right") / len(values)
 
 

@@ -76,7 +76,6 @@ class Ensemble:
 
     @property
     def linear(self) -> bool:
-        """Whether all members are linear."""
         return all(group.kernel.name == "linear" for group in self.groups)
 
     @property
@@ -120,7 +119,6 @@ class Ensemble:
         return next(group.kernel for group in self.groups if member in group.members)
 
     def part(self, first: int, last: int) -> Ensemble:
-        """Return the ensemble of some of the members."""
         groups = []
         for group in self.groups:
             start, stop = max(group.members.start, first), min(group.members.stop, last)
@@ -140,7 +138,6 @@ class Decisions:
     n_members: IntArray  # how many members scored each row
 
     def by(self, rule: RuleName) -> FloatArray:
-        """Return the decision values under this rule."""
         return self.values if rule == "votes" else self.means
 
     def labels(self, threshold: float, rule: RuleName = "votes") -> IntArray:
@@ -247,7 +244,6 @@ class Predictor:
         return values
 
     def decisions(self, rows: Rows) -> Decisions:
-        """Return the votes and decision value of each row."""
         return self.decide(self.member_values(rows))
 
     def decide(self, member_values: FloatArray) -> Decisions:

@@ -235,7 +235,6 @@ Bag: TypeAlias = tuple[IntArray, IntArray]
 
 
 def problems(plan: Plan, members: range) -> Iterator[Problem]:
-    """Return the training problems of these members."""
     return (problem_on(bag_of(plan, member), plan, member) for member in members)
 
 
@@ -344,7 +343,6 @@ class ModelPlan:
 
     @property
     def kernel_names(self) -> str:
-        """The kernels of its members, for reports."""
         return " and ".join(dict.fromkeys(plan.kernel.name for plan in self.plans))
 
     @property
@@ -366,14 +364,12 @@ class ModelPlan:
         return sum(plan.n_models for plan in self.plans)
 
     def runs(self) -> Iterator[tuple[Plan, range]]:
-        """Yield each plan with the numbers of its members."""
         first = 0
         for plan in self.plans:
             yield plan, range(first, first + plan.n_models)
             first += plan.n_models
 
     def problems(self, members: range) -> list[Problem]:
-        """Return the training problems of these members."""
         found: list[Problem] = []
         for plan, own in self.runs():
             run = range(max(own.start, members.start), min(own.stop, members.stop))

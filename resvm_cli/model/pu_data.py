@@ -156,7 +156,6 @@ class PUData(ABC):
 
     @property
     def scale(self) -> ScalingName | None:
-        """The kind of the data's own scaling."""
         return None if self.scaling is None else self.scaling.kind
 
     def scaled(self, rows: Rows, kind: ScalingName | None) -> Rows:
@@ -179,7 +178,6 @@ class PUData(ABC):
         return variance((self.summary_pos, self.summary_unl), self.n_features)
 
     def description(self) -> dict[str, Any]:
-        """Describe the data for the manifest."""
         weights, groups = self.positive_weights, self.groups()
         return {
             "positive": {

@@ -149,7 +149,6 @@ class Scaling(ABC):
         """Whether constants from a manifest, finite and in one dimension, fit together."""
 
     def description(self) -> dict[str, Any]:
-        """Describe the scaling for the manifest."""
         arrays = {name: getattr(self, name).tolist() for name in self._constants}
         return {"kind": self.kind, "features": self.indices.tolist(), **arrays}
 
@@ -184,7 +183,6 @@ class Scaling(ABC):
         return self._scaled(np.zeros(len(self.indices)), np.arange(len(self.indices)))
 
     def apply(self, rows: Rows) -> Rows:
-        """Return the rows scaled."""
         if not len(self.indices):
             return rows
         places = np.searchsorted(self.indices, rows.indices)

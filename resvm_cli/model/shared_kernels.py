@@ -47,7 +47,6 @@ class KernelTrainer(ABC):
     def member_values(
         self, problems: Sequence[Problem], rows: IntArray | None = None
     ) -> FloatArray:
-        """Return the member values of one ensemble."""
         (values,) = self.ensemble_values([problems], rows)
         if isinstance(values, ResvmError):
             raise values
@@ -69,7 +68,6 @@ class SharedKernels:
 
     @cached_property
     def bins(self) -> FeatureBins:
-        """The bins by which members weight features."""
         return FeatureBins.learn(self.rows)
 
     def __reduce__(self) -> tuple[Any, ...]:

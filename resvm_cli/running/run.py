@@ -100,7 +100,6 @@ class Run:
 
     @property
     def is_remote(self) -> bool:
-        """Whether shared tasks run on a cluster."""
         return self.engine is not None
 
     def threads(self) -> int:

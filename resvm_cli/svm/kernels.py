@@ -49,7 +49,6 @@ class Kernel:
 
     @property
     def number(self) -> int:
-        """LIBSVM's number for the kernel."""
         return LIBSVM_KERNELS.index(self.name)
 
     @property
@@ -209,7 +208,6 @@ def wrong_serials(rows: Rows) -> list[tuple[int, str]]:
 
 
 def serials(rows: Rows) -> IntArray:
-    """The serial number of each row."""
     if wrong := wrong_serials(rows):
         raise DataError(f"row {wrong[0][0] + 1}: {wrong[0][1]}", ROW_FORMAT)
     return rows.values[rows.indptr[:-1]].astype(np.int64)

@@ -72,7 +72,6 @@ def use_threads(count: int) -> None:
 
 
 def train(problem: Problem, nodes: NodeArray, positive: IntArray, unlabeled: IntArray) -> Solution:
-    """Train on a bag of these rows."""
     bag = np.concatenate([positive, unlabeled])
     pointers, labels = nodes.pointers(bag), bag_labels(len(positive), len(bag))
     described = _Problem(len(bag), labels.ctypes.data, pointers.ctypes.data)

@@ -53,7 +53,6 @@ class Bags:
         return len(self.n_positive)
 
     def part(self, some: range) -> Bags:
-        """Return a range of consecutive bags."""
         starts = self.starts[some.start : some.stop + 1]
         numbers = self.numbers[starts[0] : starts[-1]]
         return Bags(numbers, starts - starts[0], self.n_positive[some.start : some.stop])

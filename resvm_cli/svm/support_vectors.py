@@ -64,7 +64,6 @@ class SupportIndex:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def only(self, kept: BoolArray) -> SupportIndex:
-        """Return the index with some of the entries."""
         starts = np.append(0, np.cumsum(kept))[self.starts]
         return SupportIndex(starts, self.members[kept], self.coefficients[kept], self.n_members)
 
@@ -301,7 +300,6 @@ class WeightedPool(Pool):
 
 
 def _padded(rows: Rows, count: int) -> Rows:
-    """Return the rows followed by this many empty ones."""
     return Rows(
         np.append(rows.indptr, np.repeat(rows.indptr[-1:], count)), rows.indices, rows.values
     )
@@ -325,7 +323,6 @@ class _Users:
         return self._used[low:high]
 
     def entries(self, numbers: IntArray) -> tuple[IntArray, IndexArray, FloatArray]:
-        """Return starts, members and coefficients for these rows."""
         # unused rows in between have no entries, so each row ends where the next one starts
         starts = np.append(self._starts[numbers], self._starts[numbers[-1] + 1])
         return starts, self._index.members, self._index.coefficients

@@ -63,7 +63,6 @@ class Axis:
         return float(round(value)) if self.name in WHOLE_AXES else value
 
     def points(self) -> tuple[float, ...]:
-        """Return the values for a grid search."""
         if self.values:
             return self.values
         if self.fixed:
@@ -240,7 +239,6 @@ class Space:
     axes: tuple[Axis, ...]
 
     def candidate(self, fractions: Sequence[float]) -> Candidate:
-        """Return the candidate at these fractions of each axis."""
         values = [
             (axis.name, axis.at(fraction))
             for axis, fraction in zip(self.axes, fractions, strict=True)
@@ -280,7 +278,6 @@ class Space:
 
 
 def axes_of(method: MethodName) -> tuple[str, ...]:
-    """Return the axes of a method for any kernel."""
     own = {"resvm": ("n_pos", "unl_per_pos", "w_pos"), "bagging": ("unl_per_pos",)}
     return ("c_unl", "gamma", "degree", "coef0", *own.get(method, ("w_pos",)))
 

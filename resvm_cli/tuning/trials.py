@@ -157,14 +157,12 @@ class TrialLog:
         return trial
 
     def _trial(self, task: ScoringTask, record: dict[str, Any], outer: int | None) -> Trial:
-        """Return the next trial, built from its record."""
         scores = None if "error" in record else _recorded_scores(record, self._metric)
         return self.trial(task, scores, record.get("error"), outer)
 
     def trial(
         self, task: ScoringTask, scores: Scores | None, error: str | None, outer: int | None
     ) -> Trial:
-        """Return the next trial."""
         score = None if scores is None else scores.values[self._metric]
         return Trial(task, score, len(self.trials), scores, error, outer)
 
@@ -182,7 +180,6 @@ class TrialLog:
 
 
 def start(sample: TuningSample, method: MethodName, settings: TuningSettings) -> Search:
-    """Return the search for one method."""
     informed = sample.informed(settings) if settings.search == "informed" else ()
     return search(sample.space(method, settings), settings, informed)
 
@@ -195,7 +192,6 @@ def run_search(
     run: Run,
     outer: int | None = None,
 ) -> Outcome:
-    """Run the search for one method to its end."""
     scorer = CandidateScorer(sample, settings)
     going = start(sample, method, settings)
     try:

@@ -64,7 +64,6 @@ class TuneRequest(TuningSettings):
     resume: bool = False
 
     def check(self) -> None:
-        """Reject requests that cannot work, before any file is read."""
         self.source.check()
         super().check()
         for method in self.methods if self.source.weights is not None else ():
@@ -98,7 +97,6 @@ class SearchResult:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters as written to best.json."""
         return joined_best_json([winner.params for winner in self.winners])
 
 
