@@ -196,88 +196,54 @@ class MethodParameters:
 
     method: MethodName = _choice("resvm", METHOD_NAMES, "resvm, bagging or cwsvm.")
     n_models: int | None = _integer(
-        None,
-        "Number of ensemble members.",
-        low=1,
-        high=MAX_MEMBERS,
-        shown="50; with {auto}, 15 for each of its settings",
-        unused={"cwsvm": ONE_MODEL},
-    )
+        None, "Number of ensemble members.", low=1, high=MAX_MEMBERS,
+        shown="50; with {auto}, 15 for each of its settings", unused={"cwsvm": ONE_MODEL},
+    )  # fmt: skip
     n_pos: int | None = _integer(
-        None,
-        "Rows of P per bag.",
-        low=1,
-        high=MAX_BAG_ROWS,
-        shown="|P|, clamped to 5..200",
+        None, "Rows of P per bag.", low=1, high=MAX_BAG_ROWS, shown="|P|, clamped to 5..200",
         unused={"bagging": ALL_OF_P, "cwsvm": ONE_MODEL},
-    )
+    )  # fmt: skip
     n_unl: int | None = _integer(
-        None,
-        "Rows of U per bag.",
-        low=1,
-        high=MAX_BAG_ROWS,
-        shown="twice {n_pos}, at most |U|/2",
+        None, "Rows of U per bag.", low=1, high=MAX_BAG_ROWS, shown="twice {n_pos}, at most |U|/2",
         unused={"cwsvm": ONE_MODEL},
-    )
+    )  # fmt: skip
     w_pos: float | None = _number(
-        None,
-        "Weight of P relative to U, after correcting for class sizes.",
-        positive=True,
-        metavar="W",
-        shown="0.7; 1 for cwsvm",
-        unused={"bagging": "bagging fixes it at 1"},
-    )
+        None, "Weight of P relative to U, after correcting for class sizes.", positive=True,
+        metavar="W", shown="0.7; 1 for cwsvm", unused={"bagging": "bagging fixes it at 1"},
+    )  # fmt: skip
     c_unl: float = _number(1.0, "Penalty C for rows of U.", positive=True, letter="c", metavar="C")
     c_pos: float | None = _number(
-        None,
-        "cwsvm only: penalty C for rows of P, instead of {w_pos}.",
-        positive=True,
+        None, "cwsvm only: penalty C for rows of P, instead of {w_pos}.", positive=True,
         metavar="C",
         unused={
             "resvm": "resvm derives it from {c_unl} and {w_pos}",
             "bagging": "bagging derives it from {c_unl} and the sizes",
         },
-    )
+    )  # fmt: skip
     kernel: KernelName = _choice(
-        "rbf",
-        KERNEL_NAMES,
+        "rbf", KERNEL_NAMES,
         "linear, poly, rbf, sigmoid, precomputed (rows are 0:serial 1:K(x,x1) ...) or LIBSVM's"
         " number (0 to 4); for fingerprints, tanimoto (bits) or minmax (counts).",
-        letter="t",
-        panel=BASE_MODELS,
-        shared=True,
-    )
+        letter="t", panel=BASE_MODELS, shared=True,
+    )  # fmt: skip
     gamma: float | Literal["scale", "auto"] = _number(
         "scale",
         "Kernel coefficient: a number, scale = 1/(features x variance), or auto = 1/features.",
-        positive=True,
-        choices=("scale", "auto"),
-        letter="g",
-        metavar="G",
-        panel=BASE_MODELS,
-    )
+        positive=True, choices=("scale", "auto"), letter="g", metavar="G", panel=BASE_MODELS,
+    )  # fmt: skip
     degree: int = _integer(
-        3,
-        "Degree of the poly kernel.",
-        low=1,
-        high=MAX_DEGREE,
-        letter="d",
-        metavar="D",
+        3, "Degree of the poly kernel.", low=1, high=MAX_DEGREE, letter="d", metavar="D",
         panel=BASE_MODELS,
-    )
+    )  # fmt: skip
     coef0: float = _number(
         0.0, "coef0 of the poly and sigmoid kernels.", letter="r", metavar="R", panel=BASE_MODELS
     )
     feature_weights: str = _declared(
-        "words",
-        "none",
+        "words", "none",
         "Weight features in each bag by how well each one alone tells P from U: none, relevance, or"
         " relevance:N, which raises the weights to the power N.",
-        choices=("none", RELEVANCE),
-        metavar="NAME",
-        panel=BASE_MODELS,
-        shared=True,
-    )
+        choices=("none", RELEVANCE), metavar="NAME", panel=BASE_MODELS, shared=True,
+    )  # fmt: skip
     solver: SolverName | Literal["auto"] = _choice(
         "auto",
         ("auto", *SOLVER_NAMES),
@@ -286,41 +252,21 @@ class MethodParameters:
         advanced=True,
     )
     bias: float | None = _number(
-        None,
-        "Value of LIBLINEAR's bias feature; -1 for no bias.",
-        positive=True,
-        also=NO_BIAS,
-        letter="B",
-        metavar="B",
-        shown="the mean row norm of the bag",
-        advanced=True,
-    )
+        None, "Value of LIBLINEAR's bias feature; -1 for no bias.", positive=True, also=NO_BIAS,
+        letter="B", metavar="B", shown="the mean row norm of the bag", advanced=True,
+    )  # fmt: skip
     tolerance: float | None = _number(
-        None,
-        "Stopping tolerance of the solver.",
-        positive=True,
-        letter="e",
-        metavar="E",
-        shown="0.001; 0.01 for LIBLINEAR",
-        advanced=True,
-        shared=True,
-    )
+        None, "Stopping tolerance of the solver.", positive=True, letter="e", metavar="E",
+        shown="0.001; 0.01 for LIBLINEAR", advanced=True, shared=True,
+    )  # fmt: skip
     cache_mb: float = _number(
-        100.0,
-        "Size of LIBSVM's kernel cache per thread.",
-        positive=True,
-        letter="m",
-        metavar="MB",
-        advanced=True,
-        shared=True,
-    )
+        100.0, "Size of LIBSVM's kernel cache per thread.", positive=True, letter="m", metavar="MB",
+        advanced=True, shared=True,
+    )  # fmt: skip
     seed: int = _integer(
-        0,
-        "Random seed; the same seed and data give a byte-for-byte identical model.",
-        low=0,
-        panel="Running",
-        shared=True,
-    )
+        0, "Random seed; the same seed and data give a byte-for-byte identical model.", low=0,
+        panel="Running", shared=True,
+    )  # fmt: skip
 
     @property
     def relevance_power(self) -> float | None:
@@ -375,29 +321,20 @@ class TuningParameters:
     """How candidates are found and scored; None means that other parameters set the default."""
 
     metric: MetricName = _choice(
-        "roc_areas",
-        METRIC_NAMES,
+        "roc_areas", METRIC_NAMES,
         "roc_areas (the mean of four ROC AUCs: full and partial, by votes and by mean value),"
         " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with the suffix"
         " _of_mean), pu_score (as in the paper) or pu_score_pooled.",
-        shown="roc_areas; roc_auc_of_mean if informed",
-        panel=ESTIMATE,
-    )
+        shown="roc_areas; roc_auc_of_mean if informed", panel=ESTIMATE,
+    )  # fmt: skip
     up_to: float = _number(
-        0.2,
-        "Fraction of U covered by partial_roc_auc.",
-        positive=True,
-        high=1,
-        metavar="F",
+        0.2, "Fraction of U covered by partial_roc_auc.", positive=True, high=1, metavar="F",
         advanced=True,
-    )
+    )  # fmt: skip
     oob: bool = _declared(
-        "flag",
-        False,
-        "Score out of bag, which is ten times cheaper than ten folds (resvm only).",
-        shown="on for resvm, unless folds are given",
-        panel=ESTIMATE,
-    )
+        "flag", False, "Score out of bag, which is ten times cheaper than ten folds (resvm only).",
+        shown="on for resvm, unless folds are given", panel=ESTIMATE,
+    )  # fmt: skip
     folds: int = _integer(
         10, "Score by cross-validation with N folds.", low=2, letter="v", panel=ESTIMATE
     )
@@ -408,59 +345,37 @@ class TuningParameters:
         0,
         "Nested cross-validation for an unbiased estimate: repeat the search without each of N"
         " outer folds.",
-        low=2,
-        also=0,
-        shown="none",
-        panel=ESTIMATE,
-    )
+        low=2, also=0, shown="none", panel=ESTIMATE,
+    )  # fmt: skip
     search: SearchName = _choice(
-        "random",
-        SEARCH_NAMES,
+        "random", SEARCH_NAMES,
         "informed (settings that work well on most data), random, grid or halving.",
-        shown="informed if out of bag and without ranges, else random",
-        panel=SEARCH,
-    )
+        shown="informed if out of bag and without ranges, else random", panel=SEARCH,
+    )  # fmt: skip
     committee: int = _integer(
-        1,
-        "Pool the K best settings.",
-        low=1,
-        metavar="K",
-        shown="6 if informed, else 1",
+        1, "Pool the K best settings.", low=1, metavar="K", shown="6 if informed, else 1",
         panel=SEARCH,
-    )
+    )  # fmt: skip
     trials: int = _integer(
         100, "Number of candidates drawn by random and halving.", low=1, panel=SEARCH
     )
     max_extensions: int = _integer(
-        3,
-        "How many times to extend a range if the best value lies on its edge.",
-        low=0,
+        3, "How many times to extend a range if the best value lies on its edge.", low=0,
         advanced=True,
-    )
+    )  # fmt: skip
     n_models: int | Literal["auto"] | None = _integer(
-        None,
-        "Number of members; auto adds members to the winner until its two halves agree.",
-        low=1,
-        high=MAX_MEMBERS,
-        choices=("auto",),
-        metavar="N|auto",
+        None, "Number of members; auto adds members to the winner until its two halves agree.",
+        low=1, high=MAX_MEMBERS, choices=("auto",), metavar="N|auto",
         shown="50; in a committee, 15 for each setting",
-    )
+    )  # fmt: skip
     max_unl: int = _integer(
-        5000,
-        "Score candidates on at most N rows of U, drawn at random.",
-        low=10,
-        shown="5000; 1500 if informed",
-        advanced=True,
-    )
+        5000, "Score candidates on at most N rows of U, drawn at random.", low=10,
+        shown="5000; 1500 if informed", advanced=True,
+    )  # fmt: skip
     gram_mb: float = _number(
-        1024.0,
-        "Memory for kernel values shared by candidates.",
-        low=0,
-        metavar="MB",
-        shown="1024; 150 if informed",
-        advanced=True,
-    )
+        1024.0, "Memory for kernel values shared by candidates.", low=0, metavar="MB",
+        shown="1024; 150 if informed", advanced=True,
+    )  # fmt: skip
     contamination_pos: float | None = _fraction(
         "Fraction of P believed to be negative; narrows the default ranges.",
         "A",
@@ -487,13 +402,9 @@ class RankingParameters:
         "Fraction of U that is positive.", "B", shown="estimated", panel=RANKING
     )
     fdr: float | None = _number(
-        None,
-        "Write the longest list whose expected false discovery rate is at most Q.",
-        positive=True,
-        below=1,
-        metavar="Q",
-        panel=RANKING,
-    )
+        None, "Write the longest list whose expected false discovery rate is at most Q.",
+        positive=True, below=1, metavar="Q", panel=RANKING,
+    )  # fmt: skip
     with_known: bool = _declared(
         "flag", False, "Rank the rows of P together with the rows of U.", panel=RANKING
     )
@@ -504,10 +415,8 @@ class RankingParameters:
         None,
         "For the top N rows, show which known positives support them and which rows of U count"
         " against them (linear: which features).",
-        low=1,
-        high=MAX_REASONS,
-        panel=RANKING,
-    )
+        low=1, high=MAX_REASONS, panel=RANKING,
+    )  # fmt: skip
 
     def check_list(self) -> None:
         """Reject combinations that are invalid whatever the data."""
