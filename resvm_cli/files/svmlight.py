@@ -200,7 +200,7 @@ def map_blocks(
     work = _PieceWork(parse, function, run.is_remote, max_rows)
 
     def results() -> Iterator[_Parsed]:
-        for parsed, made in run.stream_shared(work, shared, enumerate(texts)):
+        for parsed, made in run.map_shared(work, shared, enumerate(texts)):
             waiting.extend(made)
             yield parsed
 

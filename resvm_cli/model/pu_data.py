@@ -230,33 +230,24 @@ class MemoryData(PUData):
         groups: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
-        scale: ScaleChoice | None = None,
-        zero_based: bool = False,
-        features: int | None = None,
-        positive_label: float | None = None,
+        **settings: Any,
     ) -> None:
         """``groups`` and ``ids`` have one entry per row, P before U; ``weights`` cover only P."""
-        super().__init__(
-            scale=scale, zero_based=zero_based, features=features, positive_label=positive_label
-        )
-        n_rows = len(positives) + len(unlabeled)
+        super().__init__(**settings)
         for name, rows in (("P", positives), ("U", unlabeled)):
             if not len(rows):
                 raise DataError(f"{name} has no rows")
             if not np.isfinite(rows.values).all():
                 raise DataError(f"{name} contains values that are not finite")
-        for name, given in (("groups", groups), ("ids", ids)):
-            if given is not None and len(np.asarray(given)) != n_rows:
-                raise DataError(
-                    f"{len(np.asarray(given)):,} {name}, but P and U have {n_rows:,} rows"
-                )
-        self._weights: PositiveWeights | None = None
-        if weights is not None:
-            if len(np.asarray(weights)) != len(positives):
-                raise DataError(
-                    f"{len(np.asarray(weights)):,} weights, but P has {len(positives):,} rows"
-                )
-            self._weights = PositiveWeights.from_values(weights)
+        n_rows = len(positives) + len(unlabeled)
+        for name, given, whose, size in (
+            ("groups", groups, "P and U have", n_rows),
+            ("ids", ids, "P and U have", n_rows),
+            ("weights", weights, "P has", len(positives)),
+        ):
+            if given is not None and len(np.asarray(given)) != size:
+                raise DataError(f"{len(np.asarray(given)):,} {name}, but {whose} {size:,} rows")
+        self._weights = None if weights is None else PositiveWeights.from_values(weights)
         self.positives = positives
         self._unlabeled = unlabeled
         self._groups = None if groups is None else np.unique(groups, return_inverse=True)[1]

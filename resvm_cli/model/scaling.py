@@ -194,16 +194,12 @@ class Scaling(ABC):
             return Rows(rows.indptr, rows.indices, values).without_zeros()
         step = max(1, DENSE_CELLS // len(self.indices))
         placed = Rows(rows.indptr, places.astype(np.int32), values)
-        return Rows.concatenate(
-            [
-                self._filled(
-                    rows.slice(start, stop := min(start + step, len(rows))),
-                    placed.slice(start, stop),
-                    known[rows.indptr[start] : rows.indptr[stop]],
-                )
-                for start in range(0, len(rows), step)
-            ]
-        )
+        filled = []
+        for start in range(0, len(rows), step):
+            stop = min(start + step, len(rows))
+            entries = known[rows.indptr[start] : rows.indptr[stop]]
+            filled.append(self._filled(rows.slice(start, stop), placed.slice(start, stop), entries))
+        return Rows.concatenate(filled)
 
     def _filled(self, rows: Rows, placed: Rows, known: npt.NDArray[np.bool_]) -> Rows:
         """Return dense rows: the given scaled values, and scaled zeros everywhere else."""

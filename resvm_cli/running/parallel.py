@@ -175,7 +175,9 @@ class _Stream(Generic[Task, Result]):
                         raise _out_of_memory()
                     tick()
                 if slot.error is not None:
-                    raise _out_of_memory() if _is_no_lock(slot.error) else slot.error
+                    raise (
+                        _out_of_memory() if "can't allocate lock" in str(slot.error) else slot.error
+                    )
                 yield slot.result  # type: ignore[misc]  # None only if function returned it
                 self._room.release()
         finally:
@@ -241,10 +243,6 @@ def _start(function: Callable[[], None]) -> threading.Thread:
             "cannot start a thread", "raise the limit on memory or processes (ulimit -v, -u)"
         ) from None
     return thread
-
-
-def _is_no_lock(error: BaseException) -> bool:
-    return isinstance(error, RuntimeError) and "can't allocate lock" in str(error)
 
 
 def _out_of_memory() -> MachineError:

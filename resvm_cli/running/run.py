@@ -116,15 +116,15 @@ class Run:
         self,
         function: Callable[[Shared, Task], Result],
         shared: Shared,
-        tasks: Sequence[Task],
+        tasks: Iterable[Task],
         tick: Callable[[], None] = lambda: None,
         name: Callable[[int], str] = lambda number: f"task {number + 1}",
     ) -> Iterator[Result]:
         """Yield the results of ``function(shared, task)`` in the order of the tasks.
 
-        On a cluster the function is imported by name, and tasks and results must be picklable.
-        ``tick`` is called periodically while waiting for a result. ``name`` describes a task in the
-        error message if the task kills its worker.
+        Tasks may arrive one by one. On a cluster the function is imported by name, and tasks and
+        results must be picklable. ``tick`` is called periodically while waiting for a result.
+        ``name`` describes a task in the error message if the task kills its worker.
         """
         if self.engine is not None:
             return self.engine.run(function, shared, tasks, tick, name)
@@ -134,20 +134,9 @@ class Run:
                 self.on_wait()
             tick()
 
-        return parallel.run(partial(function, shared), tasks, self.workers(), wait)
-
-    def stream_shared(
-        self,
-        function: Callable[[Shared, Task], Result],
-        shared: Shared,
-        tasks: Iterable[Task],
-    ) -> Iterator[Result]:
-        """Like ``map_shared``, for tasks that arrive one by one."""
-        if self.engine is not None:
-            return self.engine.run(
-                function, shared, tasks, lambda: None, lambda place: f"piece {place + 1}"
-            )
-        return parallel.stream(partial(function, shared), tasks, self.workers)
+        if isinstance(tasks, Sequence):
+            return parallel.run(partial(function, shared), tasks, self.workers(), wait)
+        return parallel.stream(partial(function, shared), tasks, self.workers, wait)
 
 
 @dataclass(frozen=True)

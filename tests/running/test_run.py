@@ -94,14 +94,14 @@ def test_shared_tasks_give_their_results_in_order_wherever_they_run(engine):
     run = Run(jobs=2, engine=engine)
     expected = [10 + number for number in range(20)]
     assert list(run.map_shared(operator.add, 10, range(20))) == expected
-    assert list(run.stream_shared(operator.add, 10, iter(range(20)))) == expected
+    assert list(run.map_shared(operator.add, 10, iter(range(20)))) == expected
 
 
 def test_the_cluster_hears_what_tasks_are_called():
     far = Elsewhere()
     list(Run(engine=far).map_shared(operator.add, 1, [2, 3], name=lambda place: f"member {place}"))
-    list(Run(engine=far).stream_shared(operator.add, 1, iter([2])))
-    assert far.names == ["member 0", "member 1", "piece 1"]
+    list(Run(engine=far).map_shared(operator.add, 1, iter([2])))
+    assert far.names == ["member 0", "member 1", "task 1"]
 
 
 def test_what_looks_after_a_waiting_run_may_end_it(monkeypatch):

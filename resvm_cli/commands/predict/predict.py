@@ -278,7 +278,7 @@ class _Pass:
         blocks = self._rows.blocks()
         if not self._request.ids:
             blocks = (replace(block, comments=None) for block in blocks)
-        yield from run.stream_shared(_score_rows, scorer, blocks)
+        yield from run.map_shared(_score_rows, scorer, blocks)
 
     def write(
         self, write: Callable[[bytes], object], block: PredictionBlock, text: bytes | None = None
