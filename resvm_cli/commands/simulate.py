@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from resvm_cli.errors import CommandLineError, ParameterError, Text
 from resvm_cli.options.option_groups import fold_options, option
 from resvm_cli.options.running import JSON, QUIET, output_option, running_option
-from resvm_cli.options.tables import TableOptions
-from resvm_cli.options.training import ZERO_BASED, data_option
+from resvm_cli.options.training import ZERO_BASED, TableOptions, data_option
 from resvm_cli.options.values import parse_choice, single_number
 from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import note, print_result, say

@@ -20,8 +20,7 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
-from resvm_cli.options.tables import TableOptions
-from resvm_cli.options.training import GROUPS, DataOptions, given_values
+from resvm_cli.options.training import GROUPS, DataOptions, TableOptions, given_values
 from resvm_cli.options.values import parse_task
 from resvm_cli.parameters import (
     METHOD_NAMES,
@@ -32,8 +31,7 @@ from resvm_cli.parameters import (
     TUNING_TABLE,
     Parameter,
 )
-from resvm_cli.report.console import rendered
-from resvm_cli.report.terminal import in_options, print_json, say
+from resvm_cli.report.terminal import in_options, print_json, rendered, say
 from resvm_cli.running.run import Share, as_ranges, done_when
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from resvm_cli.options.option_groups import (
     panel_of,
     place_option,
 )
-from resvm_cli.options.tables import TableOptions
-from resvm_cli.options.training import DataOptions, MethodOptions
+from resvm_cli.options.training import DataOptions, MethodOptions, TableOptions
 from resvm_cli.options.values import parse_choice, parse_kernel
 from resvm_cli.parameters import (
     AUTO_NAMES,

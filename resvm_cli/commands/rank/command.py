@@ -27,8 +27,14 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
-from resvm_cli.options.tables import ANNOTATE, TableOptions
-from resvm_cli.options.training import GROUPS, DataOptions, MethodOptions, method_option
+from resvm_cli.options.training import (
+    ANNOTATE,
+    GROUPS,
+    DataOptions,
+    MethodOptions,
+    TableOptions,
+    method_option,
+)
 from resvm_cli.options.values import parse_choice
 from resvm_cli.parameters import RANKING_TABLE
 

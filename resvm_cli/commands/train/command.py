@@ -18,11 +18,11 @@ from resvm_cli.options.running import (
     TrainingRunOptions,
     output_option,
 )
-from resvm_cli.options.tables import TableOptions
 from resvm_cli.options.training import (
     GROUPS,
     DataOptions,
     MethodOptions,
+    TableOptions,
     data_option,
     method_option,
 )
