@@ -34,8 +34,7 @@ from resvm_cli.api.matrices import (
     row_index,
 )
 from resvm_cli.api.rankings import Ranking
-from resvm_cli.api.reading import load
-from resvm_cli.api.results import Model, OutOfBagRows, Tuning
+from resvm_cli.api.results import Model, OutOfBagRows, Tuning, load
 from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
 from resvm_cli.errors import DataError, Message, ParameterError, warn_caller
 from resvm_cli.model.members import Part
@@ -47,7 +46,6 @@ from resvm_cli.parameters import (
     SHARED_NAMES,
     TRAINING_TABLE,
     TUNING_TABLE,
-    Parameter,
 )
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
@@ -221,7 +219,8 @@ def tune(
         run = run_for(jobs, n_jobs, progress, notice)
         settings = TuningSettings(**tuning_settings(parameters))
         settings.check()
-        scale = _converted(TRAINING_TABLE["scale"], parameters.get("scale"))
+        scale = parameters.get("scale")
+        scale = None if scale is None else TRAINING_TABLE["scale"].convert(scale)
         scale = None if scale == "none" else scale
         labeled = _labeled(X, y, positive_label, run)
         data = labeled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
@@ -381,10 +380,6 @@ def _outcomes(tested: Mapping[Any, Any]) -> dict[str, tuple[bool, str]]:
 def _notes(run: Run) -> tuple[str, ...]:
     """Return all notices of a run, worded for Python."""
     return tuple(str(text) for text in run.notes)
-
-
-def _converted(parameter: Parameter, value: Any) -> Any:
-    return None if value is None else parameter.convert(value)
 
 
 def _stored(model: Model | PathName | None) -> StoredModel | None:

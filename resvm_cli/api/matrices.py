@@ -1,10 +1,10 @@
-"""Check matrices in memory and convert them to P and U for the engine."""
+"""Matrices: read them from files, check them, and convert them to P and U for the engine."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -255,3 +255,75 @@ class LabeledMatrix:
             features=int(n_columns) + source.precomputed,
             positive_label=None if isinstance(self.label, str) else float(self.label),
         )
+
+
+class SvmlightData(NamedTuple):
+    """The contents of an svmlight file.
+
+    Attributes
+    ----------
+    X : scipy.sparse.csr_matrix
+        One row per line.
+    y : array of float
+        Labels; nan where a line has none.
+    ids : list of str
+        Trailing comments, empty where a line has none.
+    """
+
+    X: Any
+    y: FloatArray
+    ids: list[str]
+
+
+def read_svmlight(
+    path: PathName, *, zero_based: bool = False, features: int | None = None
+) -> SvmlightData:
+    """Read an svmlight file, plain or compressed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    zero_based : bool, default=False
+        Whether features are numbered from 0.
+    features : int, optional
+        Number of columns. Default: the largest feature index in the file.
+
+    Returns
+    -------
+    SvmlightData
+        ``X`` (a CSR matrix), ``y`` (labels) and ``ids`` (trailing comments).
+
+    Raises
+    ------
+    ValueError
+        If a line is not in the format, with the number of the line.
+    FileError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import resvm_cli
+    >>> with open("example.svm", "w") as file:
+    ...     count = file.write("1 1:0.5 3:2 # first\\n0 2:1 # second\\n")
+    >>> X, y, ids = resvm_cli.read_svmlight("example.svm")
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]])
+    >>> y, ids
+    (array([1., 0.]), ['first', 'second'])
+    """
+    from scipy.sparse import csr_matrix
+
+    from resvm_cli.files.svmlight import read_file
+
+    block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
+    rows = block.rows
+    first = 0 if zero_based else 1
+    width = rows.max_index + 1 - first if features is None else features
+    if rows.max_index - first >= width:
+        raise DataError(f"{path}: has feature {rows.max_index}, more than features={features}")
+    matrix = csr_matrix(
+        (rows.values, rows.indices - first, rows.indptr), shape=(len(rows), max(0, width))
+    )
+    return SvmlightData(matrix, block.labels, list(block.comments or ()))

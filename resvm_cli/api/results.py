@@ -1,4 +1,4 @@
-"""Models and tuning results of the API functions."""
+"""Models and tuning results of the API functions, and models from files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from resvm_cli.api.arguments import SHARED, documented, entry
 from resvm_cli.api.matrices import SAME_COLUMNS, ColumnLayout, Matrix, PathName, as_matrix
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
@@ -18,6 +19,7 @@ from resvm_cli.model_files.directory import (
     PLAIN_FORMAT,
     StoredModel,
     check_model_target,
+    load_with_out_of_bag,
     save_model,
 )
 from resvm_cli.model_files.members import format_members
@@ -32,6 +34,16 @@ from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 
 ROWS_AT_ONCE = 1 << 13
+ROWS = [
+    entry("X", SHARED["X"][0], "Rows with the columns of the training rows, in the same order.")
+]
+BAD_ROWS = [
+    entry(
+        "ValueError",
+        "",
+        "If the columns are not those of the training rows, or a value is not finite.",
+    )
+]
 # Manifest entries that describe its files, not the model.
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 
@@ -177,23 +189,18 @@ class Model:
                 SAME_COLUMNS,
             )
 
+    @documented(parameters=ROWS, raises=BAD_ROWS)
     def decisions(self, X: Matrix) -> Decisions:
         """Return the votes, sums, decision values and means of each row.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or Arrow table
-            Rows with the columns of the training rows, in the same order.
+        {parameters}
 
         Returns
         -------
         Decisions
             Its arrays ``votes``, ``sums``, ``values`` and ``means`` have one number per row.
 
-        Raises
-        ------
-        ValueError
-            If the columns are not those of the training rows, or a value is not finite.
+        {raises}
         """
         parts = self._each_block(X, self._predictor.decisions)
         names = ("votes", "sums", "values", "means", "n_members")
@@ -208,23 +215,18 @@ class Model:
             )
         return joined
 
+    @documented(parameters=ROWS, raises=BAD_ROWS)
     def decision_values(self, X: Matrix) -> FloatArray:
         """Return decision values by the model's rule, as ``resvm predict`` writes them.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or Arrow table
-            Rows with the columns of the training rows, in the same order.
+        {parameters}
 
         Returns
         -------
         array of float
             Larger for likelier positives.
 
-        Raises
-        ------
-        ValueError
-            If the columns are not those of the training rows, or a value is not finite.
+        {raises}
         """
         return self.decisions(X).by(self.decision)
 
@@ -292,43 +294,33 @@ class Model:
         chances = classes.probability(self.decision_values(X))
         return np.column_stack([1 - chances, chances])
 
+    @documented(parameters=ROWS, raises=BAD_ROWS)
     def votes(self, X: Matrix) -> FloatArray:
         """Return the fraction of members that predict each row positive.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or Arrow table
-            Rows with the columns of the training rows, in the same order.
+        {parameters}
 
         Returns
         -------
         array of float
             From 0 to 1.
 
-        Raises
-        ------
-        ValueError
-            If the columns are not those of the training rows, or a value is not finite.
+        {raises}
         """
         return self.decisions(X).votes
 
+    @documented(parameters=ROWS, raises=BAD_ROWS)
     def member_values(self, X: Matrix) -> FloatArray:
         """Return the decision value of each member: rows x members.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or Arrow table
-            Rows with the columns of the training rows, in the same order.
+        {parameters}
 
         Returns
         -------
         array of float
             One row per row of X, one column per member.
 
-        Raises
-        ------
-        ValueError
-            If the columns are not those of the training rows, or a value is not finite.
+        {raises}
         """
         return np.concatenate(self._each_block(X, self._predictor.member_values))
 
@@ -395,3 +387,41 @@ class Tuning:
 
     def __repr__(self) -> str:
         return f"<tuning: {len(self.trials):,} trials, the best in params>"
+
+
+def load(path: PathName) -> Model:
+    """Load a model that ``resvm train`` or ``Model.save`` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The model directory.
+
+    Returns
+    -------
+    Model
+        The same model, without ``oob``, ``notes`` and the names of columns.
+
+    Raises
+    ------
+    ModelError
+        If there is no such model, or it is damaged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> model = resvm_cli.fit(X, np.arange(300) < 40, n_models=5)
+    >>> manifest = model.save("example-model", force=True)
+    >>> again = resvm_cli.load("example-model")
+    >>> bool((again.votes(X) == model.votes(X)).all())
+    True
+    """
+    stored = load_with_out_of_bag(os.fspath(path), required=False)
+    columns = None
+    if stored.encoding is not None:  # a table's features, by name
+        names = tuple(stored.encoding.names)
+        columns = ColumnLayout(len(names), names)
+    return Model(stored, stored.out_of_bag, columns=columns)
