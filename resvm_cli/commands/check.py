@@ -5,9 +5,11 @@ numpy is imported inside functions, so that --help stays fast.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from resvm_cli.errors import DataError, FileError, ParameterError
@@ -57,6 +59,8 @@ def check(
 
     - `resvm check pos.svm unl.svm`
     """
+    from resvm_cli.rows import note_on_numbering
+
     precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
     reports = []
     unread: list[FileError] = []
@@ -77,10 +81,13 @@ def check(
             reports.append(checked)
             if not json:
                 show_check(checked)
-        if note := _note_on_numbering(reports):
+        if note := note_on_numbering([(one.path, *one.indices) for one in reports]):
             run.notice(note)
     if json:
-        print_json("check", {"files": [_as_json(checked) for checked in reports]})
+        files = [asdict(checked) for checked in reports]
+        for file in files:
+            del file["indices"]
+        print_json("check", {"files": files})
     unsound = [checked.path for checked in reports if not checked.sound]
     for failure in unread[:-1] if not unsound else unread:
         terminal.show_error(failure)
@@ -90,33 +97,33 @@ def check(
         raise unread[-1]
 
 
-@dataclass(frozen=True)
+@dataclass
 class FileCheck:
-    """The findings for one file."""
+    """The findings for one file, counted as its rows are read."""
 
     path: str
-    sound: bool
-    n_bad_lines: int
-    bad_lines: list[str]  # the first ``most`` bad lines
-    n_rows: int
-    n_features: int
-    n_nonzeros: int
-    density: float
-    explicit_zeros: int
-    smallest: float | None
-    largest: float | None
-    rows_without_features: int
-    rows_without_label: int
-    labels: dict[str, int]  # only the most frequent labels
-    n_labels: int
-    duplicate_rows: int
-    constant_features: list[int]
-    n_constant_features: int
-    duplicate_features: list[list[int]]  # groups of identical features
-    n_duplicate_features: int
-    features_examined: bool  # False if there are too many features
-    scaling: str | None  # why scaling is advised; None if it is not
-    indices: tuple[int, int]  # the smallest and the largest; not part of the JSON output
+    sound: bool = True
+    n_bad_lines: int = 0
+    bad_lines: list[str] = field(default_factory=list)  # the first ``most`` bad lines
+    n_rows: int = 0
+    n_features: int = 0
+    n_nonzeros: int = 0
+    density: float = 0.0
+    explicit_zeros: int = 0
+    smallest: float | None = None
+    largest: float | None = None
+    rows_without_features: int = 0
+    rows_without_label: int = 0
+    labels: dict[str, int] = field(default_factory=dict)  # only the most frequent labels
+    n_labels: int = 0
+    duplicate_rows: int = 0
+    constant_features: list[int] = field(default_factory=list)
+    n_constant_features: int = 0
+    duplicate_features: list[list[int]] = field(default_factory=list)  # groups of equal ones
+    n_duplicate_features: int = 0
+    features_examined: bool = False  # False if there are too many features
+    scaling: str | None = None  # why scaling is advised; None if it is not
+    indices: tuple[int, int] = (sys.maxsize, -1)  # smallest, largest; not in the JSON output
 
 
 def check_file(
@@ -138,49 +145,45 @@ def check_file(
     from resvm_cli.svm import kernels
     from resvm_cli.tables.inputs import RowInput
 
-    name = name_of(path)
-    seen = _Seen(name, most)
+    found = FileCheck(name_of(path))
+    name, bad = found.path, found.bad_lines
+    statistics = _Statistics(found)
     matrix = _KernelMatrix(name) if precomputed else None
-    source = Source(path, once=not table.needs_two_passes)
-    try:
-        opened = RowInput(source, table, zero_based=zero_based or precomputed)
-        opened.encode(selective=True)
-        for block in opened.blocks(workers=1, on_bad_line=seen.add_bad_line):
-            rows = block.rows
-            if matrix is not None:
-                matrix.add(block)
-                rows = rows.entries(rows.indices != kernels.SERIAL)
-            seen.add(rows, block.labels)
-            run.progress(f"checking {name}", seen.n_rows, None)
-        if opened.features is not None:
-            from resvm_cli.tables.notes import notes_on_training
 
-            for text in notes_on_training([opened.features], known=False):
-                run.notice(text)
-    except (DataError, ParameterError) as error:  # still check the other files
-        told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
-        seen.n_bad += 1
-        seen.bad = [*seen.bad[: most - 1], "; ".join(told)]
-    finally:
-        source.close()
+    def add_bad_line(line: BadLine) -> None:
+        found.n_bad_lines += 1
+        if len(bad) < most:
+            bad.append(terminal.in_options(line.error(name).message))
+
+    with closing(Source(path, once=not table.needs_two_passes)) as source:
+        try:
+            opened = RowInput(source, table, zero_based=zero_based or precomputed)
+            opened.encode(selective=True)
+            for block in opened.blocks(workers=1, on_bad_line=add_bad_line):
+                rows = block.rows
+                if matrix is not None:
+                    matrix.add(block)
+                    rows = rows.entries(rows.indices != kernels.SERIAL)
+                statistics.add(rows, block.labels)
+                run.progress(f"checking {name}", found.n_rows, None)
+            if opened.features is not None:
+                from resvm_cli.tables.notes import notes_on_training
+
+                for text in notes_on_training([opened.features], known=False):
+                    run.notice(text)
+        except (DataError, ParameterError) as error:  # still check the other files
+            told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
+            found.n_bad_lines += 1
+            bad[most - 1 :] = ["; ".join(told)]
     if matrix is not None:
-        wrong = matrix.wrong(seen.max_index)
-        seen.n_bad += len(wrong)
-        seen.bad += wrong[: most - len(seen.bad)]
-    if not seen.n_rows and not seen.bad:
-        seen.n_bad = 1
-        seen.bad = [f"{name}: no rows"]
-    return seen.findings(zero_based=zero_based, scalable=not precomputed)
-
-
-def _as_json(check: FileCheck) -> dict[str, object]:
-    return {name: value for name, value in asdict(check).items() if name != "indices"}
-
-
-def _note_on_numbering(checks: Sequence[FileCheck]) -> str | None:
-    from resvm_cli.rows import note_on_numbering
-
-    return note_on_numbering([(check.path, *check.indices) for check in checks])
+        wrong = matrix.wrong(found.indices[1])
+        found.n_bad_lines += len(wrong)
+        bad += wrong[: most - len(bad)]
+    if not found.n_rows and not bad:
+        found.n_bad_lines = 1
+        bad.append(f"{name}: no rows")
+    statistics.finish(zero_based=zero_based, scalable=not precomputed)
+    return found
 
 
 class _KernelMatrix:
@@ -234,81 +237,88 @@ class _KernelMatrix:
         return found
 
 
-class _Seen:
-    """Bad lines, and statistics on the rows read so far."""
+class _Statistics:
+    """Adds the rows of a file to its findings."""
 
-    def __init__(self, name: str, most: int) -> None:
+    def __init__(self, found: FileCheck) -> None:
         import numpy as np
 
         from resvm_cli.model.scaling import FeatureStats
-        from resvm_cli.rows import MAX_INDEX
 
-        self._name, self._most = name, most
-        self.bad: list[str] = []  # the first ``most`` bad lines
-        self.n_bad = self.n_unlabeled = 0
-        self.n_rows = self.n_nonzeros = self.explicit_zeros = self.empty_rows = 0
-        self.min_index, self.max_index = MAX_INDEX, -1
-        self.low, self.high = np.inf, -np.inf
-        self.labels: Counter[float] = Counter()
-        self.stats: FeatureStats | None = FeatureStats()
+        self._found = found
+        self._labels: Counter[float] = Counter()
+        self._stats: FeatureStats | None = FeatureStats()
         self._features: Hashes = np.zeros(0, np.uint64)
         self._rows: list[Hashes] = []
-
-    def add_bad_line(self, line: BadLine) -> None:
-        self.n_bad += 1
-        if len(self.bad) < self._most:
-            self.bad.append(terminal.in_options(line.error(self._name).message))
 
     def add(self, rows: Rows, labels: FloatArray) -> None:
         import numpy as np
 
         from resvm_cli.model.scaling import MAX_FEATURES
 
-        self.min_index = min(self.min_index, rows.min_index)
-        self.max_index = max(self.max_index, rows.max_index)
-        self.explicit_zeros += int((rows.values == 0).sum())
+        found = self._found
+        last = max(found.indices[1], rows.max_index)
+        found.indices = min(found.indices[0], rows.min_index), last
+        found.explicit_zeros += int((rows.values == 0).sum())
         rows = rows.without_zeros()
         missing = np.isnan(labels)
-        self.n_unlabeled += int(missing.sum())
-        found, counts = np.unique(labels[~missing], return_counts=True)
-        self.labels.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
-        self.empty_rows += int((rows.lengths == 0).sum())
+        found.rows_without_label += int(missing.sum())
+        present, counts = np.unique(labels[~missing], return_counts=True)
+        self._labels.update(dict(zip(present.tolist(), counts.tolist(), strict=True)))
+        found.rows_without_features += int((rows.lengths == 0).sum())
         if len(rows.values):
-            self.low = min(self.low, float(rows.values.min()))
-            self.high = max(self.high, float(rows.values.max()))
+            low, high = float(rows.values.min()), float(rows.values.max())
+            found.smallest = low if found.smallest is None else min(found.smallest, low)
+            found.largest = high if found.largest is None else max(found.largest, high)
         bits = rows.values.view(np.uint64)
         hashes: Hashes = np.zeros(len(rows), np.uint64)
         np.add.at(hashes, rows.row_numbers, _mixed(rows.indices.astype(np.uint64), bits))
         self._rows.append(hashes)
-        if self.stats is not None and self.max_index < MAX_FEATURES:
-            self.stats.add(rows)
-            if len(self._features) <= self.max_index:
-                larger = np.zeros(max(self.max_index + 1, 2 * len(self._features)), np.uint64)
+        if self._stats is not None and last < MAX_FEATURES:
+            self._stats.add(rows)
+            if len(self._features) <= last:
+                larger = np.zeros(max(last + 1, 2 * len(self._features)), np.uint64)
                 larger[: len(self._features)] = self._features
                 self._features = larger
-            numbers = (rows.row_numbers + self.n_rows).astype(np.uint64)
+            numbers = (rows.row_numbers + found.n_rows).astype(np.uint64)
             np.add.at(self._features, rows.indices, _mixed(numbers, bits))
         else:
-            self.stats = None  # too many features to examine individually
-        self.n_rows += len(rows)
-        self.n_nonzeros += len(rows.values)
+            self._stats = None  # too many features to examine individually
+        found.n_rows += len(rows)
+        found.n_nonzeros += len(rows.values)
 
-    def equal_rows(self) -> int:
-        """Return how many rows repeat an earlier row."""
+    def finish(self, *, zero_based: bool, scalable: bool) -> None:
+        """Add what is only known at the end of the file."""
         import numpy as np
 
+        from resvm_cli.files.svmlight import format_number
         from resvm_cli.rows import distinct
 
-        if not self._rows:
-            return 0
-        return self.n_rows - len(distinct(np.concatenate(self._rows)))
+        found = self._found
+        found.sound = not found.bad_lines
+        found.n_features = max(0, found.indices[1] + (1 if zero_based else 0))
+        found.density = found.n_nonzeros / max(1, found.n_rows * found.n_features)
+        most_common = self._labels.most_common(MAX_NAMED)
+        found.labels = {format_number(label): count for label, count in most_common}
+        found.n_labels = len(self._labels)
+        if self._rows:
+            found.duplicate_rows = found.n_rows - len(distinct(np.concatenate(self._rows)))
+        found.features_examined = self._stats is not None
+        if self._stats is None or not found.n_rows:
+            return
+        groups = self._equal_features()
+        found.duplicate_features = groups[:MAX_NAMED]
+        found.n_duplicate_features = sum(len(group) - 1 for group in groups)
+        summary = self._stats.summary()
+        constant = summary.indices[summary.low == summary.high].tolist()
+        found.constant_features = constant[:MAX_NAMED]
+        found.n_constant_features = len(constant)
+        found.scaling = summary.advice() if scalable else None
 
-    def equal_features(self) -> list[list[int]]:
+    def _equal_features(self) -> list[list[int]]:
         """Return groups of features that have the same value in every row."""
         import numpy as np
 
-        if self.stats is None:
-            return []
         present = np.flatnonzero(self._features)
         _, group, sizes = np.unique(
             self._features[present], return_inverse=True, return_counts=True
@@ -316,41 +326,6 @@ class _Seen:
         order = np.argsort(group, kind="stable")
         parts = np.split(present[order], np.cumsum(sizes)[:-1])
         return sorted([part.tolist() for part in parts if len(part) > 1])
-
-    def findings(self, *, zero_based: bool, scalable: bool) -> FileCheck:
-        from resvm_cli.files.svmlight import format_number
-
-        n_features = max(0, self.max_index + (1 if zero_based else 0))
-        summary = self.stats.summary() if self.stats is not None and self.n_rows else None
-        constant: list[int] = []
-        if summary is not None:
-            constant = summary.indices[summary.low == summary.high].tolist()
-        groups = self.equal_features()
-        return FileCheck(
-            path=self._name,
-            sound=not self.bad,
-            n_bad_lines=self.n_bad,
-            bad_lines=self.bad,
-            n_rows=self.n_rows,
-            n_features=n_features,
-            n_nonzeros=self.n_nonzeros,
-            density=self.n_nonzeros / max(1, self.n_rows * n_features),
-            explicit_zeros=self.explicit_zeros,
-            smallest=self.low if self.n_nonzeros else None,
-            largest=self.high if self.n_nonzeros else None,
-            rows_without_features=self.empty_rows,
-            rows_without_label=self.n_unlabeled,
-            labels={format_number(label): n for label, n in self.labels.most_common(MAX_NAMED)},
-            n_labels=len(self.labels),
-            duplicate_rows=self.equal_rows(),
-            constant_features=constant[:MAX_NAMED],
-            n_constant_features=len(constant),
-            duplicate_features=groups[:MAX_NAMED],
-            n_duplicate_features=sum(len(group) - 1 for group in groups),
-            features_examined=self.stats is not None,
-            scaling=summary.advice() if summary is not None and scalable else None,
-            indices=(self.min_index, self.max_index),
-        )
 
 
 def _mixed(index: Hashes, bits: Hashes) -> Hashes:
