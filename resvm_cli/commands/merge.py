@@ -30,7 +30,4 @@ def merge(
 
     with command_run(quiet) as run:
         result = job.merge(parts, output, run, force=force)
-    if not quiet:
-        training.show_training(result)
-    if json:
-        training.print_training(result)
+    training.report(result, json=json, quiet=quiet)

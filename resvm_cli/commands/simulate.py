@@ -6,20 +6,19 @@ numpy is imported inside functions, so that --help stays fast.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from resvm_cli.errors import CommandLineError, ParameterError, Text
+from resvm_cli.errors import CommandLineError, ParameterError
 from resvm_cli.options.option_groups import fold_options, option
-from resvm_cli.options.running import JSON, QUIET, output_option, running_option
+from resvm_cli.options.running import JSON, QUIET, command_run, output_option, running_option
 from resvm_cli.options.training import ZERO_BASED, TableOptions, data_option
 from resvm_cli.options.values import parse_choice, single_number
 from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import note, print_result, say
-from resvm_cli.running.run import done_when
+from resvm_cli.running.run import Run, done_when
 from resvm_cli.tables.encoding import TableReading
 
 if TYPE_CHECKING:
@@ -120,20 +119,19 @@ def simulate(
     if not json:
         done_when(output)
     reading = table.reading(positive_label)
-    result = write_simulation(
-        SimulateRequest(
-            target=output,
-            sizes=Sizes(n_pos, n_unl, contamination_pos, contamination_unl, test_pos, test_neg),
-            data=data,
-            positive_label=single_number(reading.roles.positive_labels),
-            table=reading,
-            zero_based=zero_based,
-            labeling=parse_choice("--labelling", labelling, RULES),
-            decimals=decimals,
-            seed=seed,
-        ),
-        (lambda text: None) if quiet else note,
+    request = SimulateRequest(
+        target=output,
+        sizes=Sizes(n_pos, n_unl, contamination_pos, contamination_unl, test_pos, test_neg),
+        data=data,
+        positive_label=single_number(reading.roles.positive_labels),
+        table=reading,
+        zero_based=zero_based,
+        labeling=parse_choice("--labelling", labelling, RULES),
+        decimals=decimals,
+        seed=seed,
     )
+    with command_run(quiet) as run:
+        result = write_simulation(request, run)
     if not quiet:
         show_simulation(result)
     if json:
@@ -195,9 +193,7 @@ class SimulateResult:
     seed: int
 
 
-def write_simulation(
-    request: SimulateRequest, notice: Callable[[Text], None] = lambda text: None
-) -> SimulateResult:
+def write_simulation(request: SimulateRequest, run: Run) -> SimulateResult:
     """Draw P, U and test rows and write them, with truth.csv, into a new directory.
 
     Rows of a table come with features.json, the map of its columns.
@@ -213,7 +209,7 @@ def write_simulation(
     rng = randomness.generator(request.seed, randomness.SIMULATED_SETS)
     names: FeatureMap | None = None
     if request.data:
-        block, truth, names = _read(request, notice)
+        block, truth, names = _read(request, run)
     else:
         block, truth = _synthesize(request, rng)
     chances = biased_chances(block.rows, rng) if request.labeling == "biased" else None
@@ -246,9 +242,7 @@ def write_simulation(
     )
 
 
-def _read(
-    request: SimulateRequest, notice: Callable[[Text], None]
-) -> tuple[Block, np.ndarray, FeatureMap | None]:
+def _read(request: SimulateRequest, run: Run) -> tuple[Block, np.ndarray, FeatureMap | None]:
     """Read the file; return its rows, which are truly positive, and the features of a table."""
     from resvm_cli.files.sources import Source
     from resvm_cli.files.svmlight import Block
@@ -271,7 +265,7 @@ def _read(
     from resvm_cli.tables.notes import notes_on_training
 
     for text in notes_on_training([rows.features], known=False):
-        notice(text)
+        run.remark(text)
     return block, truth, rows.features.map
 
 

@@ -15,7 +15,21 @@ if TYPE_CHECKING:
     from resvm_cli.training.train import TrainResult
 
 
-def show_training(result: TrainResult) -> None:
+def report(result: TrainResult, *, json: bool, quiet: bool) -> None:
+    """Report a new model on stderr unless ``quiet``, and as JSON on stdout if asked to."""
+    if not quiet:
+        _show(result)
+    if json:
+        content = {
+            "model": result.path,
+            "notes": list(result.notes),
+            "outlook": asdict(result.expected),
+            "manifest": result.manifest,
+        }
+        print_json("train", content)
+
+
+def _show(result: TrainResult) -> None:
     """Print the settings, the expected performance and the path of a new model."""
     from resvm_cli.model_files.directory import described_scalings
 
@@ -128,16 +142,3 @@ def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
             ("ROC area", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")
         )
     return rows
-
-
-def print_training(result: TrainResult) -> None:
-    """Print a new model as JSON."""
-    print_json(
-        "train",
-        {
-            "model": result.path,
-            "notes": list(result.notes),
-            "outlook": asdict(result.expected),
-            "manifest": result.manifest,
-        },
-    )

@@ -220,10 +220,8 @@ def _write(request: ConvertRequest, rows: _Rows, run: Run) -> ConvertResult:
                     pass
                 _require_rows(request, rows, counted)
                 write = files.enter_context(output(target))
-                lines = _CsvLines(rows, counted, "\t" if form == "tsv" else ",")
-                write(lines.header())
-                for block in rows.blocks():
-                    write(lines.format(block))
+                for lines in _csv_lines(rows, counted, "\t" if form == "tsv" else ","):
+                    write(lines)
     return ConvertResult(
         source=rows.name,
         n_rows=counted.n_rows,
@@ -296,43 +294,36 @@ def _require_dense(n_rows: int, width: int) -> None:
         )
 
 
-class _CsvLines:
-    """Formats blocks as CSV, one column per feature."""
-
-    def __init__(self, rows: _Rows, counted: _Counted, separator: str) -> None:
-        self._width = _width(rows, counted)
-        if self._width > MAX_CSV_FEATURES:
-            raise DataError(
-                f"{rows.name}: {self._width:,} features; a table can have at most"
-                f" {MAX_CSV_FEATURES:,} columns",
-                Message("write a sparse matrix: {to:npz}"),
-            )
-        names = [] if rows.named is None else rows.named.names
-        self._names = [*names, *(str(number + 1) for number in range(len(names), self._width))]
-        self._labels, self._ids = counted.has_labels, counted.has_ids
-        self._line = line_writer(separator)
-
-    def header(self) -> bytes:
-        own = ["id"] * self._ids + ["label"] * self._labels
-        return self._line([*own, *self._names]).encode("utf-8", "surrogateescape")
-
-    def format(self, block: Block) -> bytes:
+def _csv_lines(rows: _Rows, counted: _Counted, separator: str) -> Iterator[bytes]:
+    """Yield the header, then each block of rows, with one column per feature."""
+    width = _width(rows, counted)
+    if width > MAX_CSV_FEATURES:
+        raise DataError(
+            f"{rows.name}: {width:,} features; a table can have at most {MAX_CSV_FEATURES:,}"
+            " columns",
+            Message("write a sparse matrix: {to:npz}"),
+        )
+    line = line_writer(separator)
+    names = [] if rows.named is None else rows.named.names
+    own = ["id"] * counted.has_ids + ["label"] * counted.has_labels
+    header = [*own, *names, *(str(number + 1) for number in range(len(names), width))]
+    yield line(header).encode("utf-8", "surrogateescape")
+    for block in rows.blocks():
         bounds: IntArray = block.rows.indptr
         indices = (block.rows.indices - 1).tolist()
         texts = [format_number(value) for value in block.rows.values.tolist()]
         lines = []
-        for row in range(len(block)):
-            cells = ["0"] * self._width
+        for row, label in enumerate(block.labels.tolist()):
+            cells = ["0"] * width
             for entry in range(bounds[row], bounds[row + 1]):
                 cells[indices[entry]] = texts[entry]
             own = []
-            if self._ids:
+            if counted.has_ids:
                 own.append(block.comments[row] if block.comments is not None else "")
-            if self._labels:
-                label = float(block.labels[row])
+            if counted.has_labels:
                 own.append("" if np.isnan(label) else format_number(label))
-            lines.append(self._line(own + cells))
-        return "".join(lines).encode("utf-8", "surrogateescape")
+            lines.append(line(own + cells))
+        yield "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def _warnings(request: ConvertRequest, table: TableFeatures | None) -> Iterator[Text]:

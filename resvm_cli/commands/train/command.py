@@ -33,7 +33,6 @@ from resvm_cli.running.run import done_when
 
 if TYPE_CHECKING:
     from resvm_cli.commands.train.train import PartResult
-    from resvm_cli.training.train import TrainResult
 
 
 @fold_options
@@ -83,7 +82,7 @@ def train(
         source = data.training_input(None, table, groups=groups)
         with running.run(cluster) as run:
             result = job.grow(source, output, grow, run)
-        _show(result, json, running)
+        training.report(result, json=json, quiet=running.quiet)
         return
     choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
     source = data.training_input(scale, table, groups=groups, unchecked=no_check)
@@ -100,7 +99,7 @@ def train(
         done_when(output)
     with running.run(cluster) as run:
         result = job.train(source, choice, output, run, force=force, resume=resume)
-    _show(result, json, running)
+    training.report(result, json=json, quiet=running.quiet)
 
 
 def _check_together(explicit: set[str]) -> None:
@@ -127,13 +126,6 @@ def _check_together(explicit: set[str]) -> None:
         raise CommandLineError(
             f"--{mode} needs -o: every part needs its own directory", "such as -o part-3"
         )
-
-
-def _show(result: TrainResult, json: bool, running: TrainingRunOptions) -> None:
-    if not running.quiet:
-        training.show_training(result)
-    if json:
-        training.print_training(result)
 
 
 def _show_part(part: PartResult) -> None:
