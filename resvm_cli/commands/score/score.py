@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container
 from dataclasses import field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -175,15 +176,12 @@ def _score_file(
     elif request.pu and file.ranked:  # by mean values, for which 0.5 has no meaning
         threshold, source = math.nan, Message("a ranking has none; {threshold} sets one")
     settings = request.settings
+    scored = _ScoredValues(positive, file.values, threshold, settings)
     cases: list[Contamination] = []
     if request.pu:
-        figures, cases = figures_of_unlabeled(
-            positive, file.values, threshold, settings, request.known
-        )
-        if math.isnan(threshold):
-            figures.clear(AT_THRESHOLD)
+        cases = scored.put_unlabeled(request.known)
     else:
-        figures = figures_of_labels(positive, file.values, threshold, settings)
+        scored.put_labeled()
     n_predicted = int(np.count_nonzero(file.values > threshold))
     degenerate = None
     if n_predicted in (0, len(positive)) and not math.isnan(threshold):
@@ -204,10 +202,10 @@ def _score_file(
         if request.all_points and cases:
             corrected = Curve.corrected(points.thresholds, points.recall, points.fpr, cases[0])
         if request.drawings:
-            drawing = _draw(positive, file.values, points, cases, settings, threshold)
+            drawing = scored.drawing(points, cases)
     return FileScore(
         name=file.name,
-        figures=figures,
+        figures=scored.figures,
         threshold_from=source,
         provenance=file.provenance,
         degenerate=degenerate,
@@ -216,45 +214,6 @@ def _score_file(
         corrected=corrected,
         drawing=drawing,
     )
-
-
-def _roc_auc_pu(ranking: ScoredLabels) -> dict[str, FloatArray]:
-    return {"roc_auc_pu": ranking.roc_auc()}
-
-
-def _draw(
-    positive: BoolArray,
-    values: FloatArray,
-    points: Points,
-    cases: list[Contamination],
-    settings: ScoreSettings,
-    threshold: float,
-) -> Drawing:
-    ranking = ScoredLabels.from_scores(positive, values)
-    band = None
-    if settings.n_replicates or len(cases) > 1:
-        band = curve_band(ranking, cases or [None], settings.n_replicates, settings.seed)
-    table = Confusion.at(positive, values, threshold)
-    return Drawing(
-        points.thinned(),
-        Histogram.from_scores(positive, values),
-        band,
-        _corrected(ranking.merged(1000), table, threshold, cases[0]) if cases else None,
-    )
-
-
-def _corrected(
-    ranking: ScoredLabels, table: Confusion, threshold: float, known: Contamination
-) -> Curve:
-    """Return the corrected curve at the scores of positives and at the threshold."""
-    columns = [
-        ranking.thresholds, ranking.tp / ranking.n_positives, ranking.fp / ranking.n_negatives
-    ]  # fmt: skip
-    if not math.isnan(threshold):
-        place = int(np.count_nonzero(columns[0] > threshold))
-        here = threshold, table.tp / (table.tp + table.fn), table.fp / (table.fp + table.tn)
-        columns = [np.insert(old, place, new) for old, new in zip(columns, here, strict=True)]
-    return Curve.corrected(columns[0], columns[1], columns[2], known)
 
 
 def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
@@ -296,153 +255,168 @@ def _percent(fraction: float) -> str:
     return f"{100 * fraction:g}_percent"
 
 
-def _ranking_statistics(ranking: ScoredLabels, settings: ScoreSettings) -> dict[str, FloatArray]:
-    """The figures that follow from the ranking alone, also of bootstrap replicates."""
-    figures: dict[str, FloatArray] = ranking.areas()
-    if settings.prevalence is not None:
-        deployed = ranking.reweighted(settings.prevalence)
-        figures["average_precision_at_prevalence"] = deployed.average_precision()
-    figures["partial_roc_auc"] = ranking.partial_roc_auc(PARTIAL_LIMIT)
-    for alpha in ALPHAS:
-        figures[f"bedroc_{alpha:g}"] = ranking.bedroc(alpha)
-    n_rows = int(np.max(ranking.n_positives + ranking.n_negatives))
-    depths = [(str(k), k) for k in settings.top if k <= n_rows]
-    depths += [(_percent(part), depth_of(part, n_rows)) for part in FRACTIONS]
-    for name, depth in depths:
-        figures[f"precision_at_{name}"] = ranking.precision_at(depth)
-        figures[f"recall_at_{name}"] = ranking.recall_at(depth)
-        figures[f"enrichment_at_{name}"] = ranking.enrichment_at(depth)
-    for recall in RECOVERED:
-        figures[f"screened_to_recover_{_percent(recall)}"] = ranking.screened_to_recover(recall)
-    return figures
+def _roc_auc_pu(ranking: ScoredLabels) -> dict[str, FloatArray]:
+    return {"roc_auc_pu": ranking.roc_auc()}
 
 
-def figures_of_labels(
-    positive: BoolArray, scores: FloatArray, threshold: float, settings: ScoreSettings
-) -> Figures:
-    """All figures where true labels are known."""
-    ranking = ScoredLabels.from_scores(positive, scores)
-    n_pos, n_neg = int(ranking.n_positives), int(ranking.n_negatives)
-    figures = Figures({"n_rows": len(scores), "n_positives": n_pos, "n_negatives": n_neg})
-    _put_statistics(figures, ranking, lambda some: _ranking_statistics(some, settings), settings)
-    _put_at_threshold(figures, Confusion.at(positive, scores, threshold), threshold, settings)
-    best, block = ranking.best_f1()
-    figures.values["best_f1"] = float(best)
-    figures.values["best_f1_from"] = float(ranking.thresholds[int(block)])
-    return figures
+@dataclass(frozen=True, eq=False)
+class _ScoredValues:
+    """The values of one file, and the figures computed from them."""
 
+    positive: BoolArray
+    scores: FloatArray
+    threshold: float
+    settings: ScoreSettings
+    figures: Figures = field(default_factory=Figures)
 
-def _put_statistics(
-    figures: Figures,
-    ranking: ScoredLabels,
-    statistics: intervals.Statistics,
-    settings: ScoreSettings,
-) -> None:
-    if settings.n_replicates:
-        drawn = intervals.bootstrap(ranking, statistics, settings.n_replicates, settings.seed)
+    @cached_property
+    def ranking(self) -> ScoredLabels:
+        return ScoredLabels.from_scores(self.positive, self.scores)
+
+    @cached_property
+    def table(self) -> Confusion:
+        return Confusion.at(self.positive, self.scores, self.threshold)
+
+    def put_labeled(self) -> None:
+        """Add all figures where true labels are known."""
+        ranking, values = self.ranking, self.figures.values
+        n_pos, n_neg = int(ranking.n_positives), int(ranking.n_negatives)
+        values.update(n_rows=len(self.scores), n_positives=n_pos, n_negatives=n_neg)
+        self._put_statistics(self._ranking_statistics)
+        self._put_at_threshold()
+        best, block = ranking.best_f1()
+        values["best_f1"] = float(best)
+        values["best_f1_from"] = float(ranking.thresholds[int(block)])
+
+    def _ranking_statistics(self, ranking: ScoredLabels) -> dict[str, FloatArray]:
+        """Return the figures that follow from a ranking alone, also of bootstrap replicates."""
+        figures: dict[str, FloatArray] = ranking.areas()
+        if self.settings.prevalence is not None:
+            deployed = ranking.reweighted(self.settings.prevalence)
+            figures["average_precision_at_prevalence"] = deployed.average_precision()
+        figures["partial_roc_auc"] = ranking.partial_roc_auc(PARTIAL_LIMIT)
+        for alpha in ALPHAS:
+            figures[f"bedroc_{alpha:g}"] = ranking.bedroc(alpha)
+        n_rows = len(self.scores)
+        depths = [(str(k), k) for k in self.settings.top if k <= n_rows]
+        depths += [(_percent(part), depth_of(part, n_rows)) for part in FRACTIONS]
+        for name, depth in depths:
+            figures[f"precision_at_{name}"] = ranking.precision_at(depth)
+            figures[f"recall_at_{name}"] = ranking.recall_at(depth)
+            figures[f"enrichment_at_{name}"] = ranking.enrichment_at(depth)
+        for recall in RECOVERED:
+            figures[f"screened_to_recover_{_percent(recall)}"] = ranking.screened_to_recover(recall)
+        return figures
+
+    def _put_statistics(self, statistics: intervals.Statistics) -> None:
+        n_replicates, seed = self.settings.n_replicates, self.settings.seed
+        if n_replicates:
+            drawn = intervals.bootstrap(self.ranking, statistics, n_replicates, seed)
+            for name, interval in drawn.items():
+                self.figures.put(name, interval)
+        else:
+            for name, value in statistics(self.ranking).items():
+                self.figures.values[name] = float(value)
+
+    def _put_at_threshold(self) -> None:
+        settings, table = self.settings, self.table
+        self.figures.values.update(threshold=self.threshold, **vars(table))
+        drawn = intervals.confusion_intervals(table, settings.n_replicates, settings.seed)
         for name, interval in drawn.items():
-            figures.put(name, interval)
-    else:
-        for name, value in statistics(ranking).items():
-            figures.values[name] = float(value)
+            self.figures.put(name, interval, bool(settings.n_replicates))
+        if settings.prevalence is not None:
+            tpr, fpr = table.recall, table.fp / max(1, table.fp + table.tn)
+            hit, miss = settings.prevalence * tpr, (1 - settings.prevalence) * fpr
+            precision = hit / (hit + miss) if hit + miss else 0.0
+            self.figures.values["precision_at_prevalence"] = precision
 
-
-def _put_at_threshold(
-    figures: Figures, table: Confusion, threshold: float, settings: ScoreSettings
-) -> None:
-    figures.values.update(threshold=threshold, **vars(table))
-    drawn = intervals.confusion_intervals(table, settings.n_replicates, settings.seed)
-    for name, interval in drawn.items():
-        figures.put(name, interval, bool(settings.n_replicates))
-    if settings.prevalence is not None:
-        tpr, fpr = table.recall, table.fp / max(1, table.fp + table.tn)
-        hit, miss = settings.prevalence * tpr, (1 - settings.prevalence) * fpr
-        figures.values["precision_at_prevalence"] = hit / (hit + miss) if hit + miss else 0.0
-
-
-def figures_of_unlabeled(
-    positive: BoolArray,
-    scores: FloatArray,
-    threshold: float,
-    settings: ScoreSettings,
-    known: KnownContamination | None,
-) -> tuple[Figures, list[Contamination]]:
-    """Compute figures from P and U, and the contaminations they are corrected for."""
-    ranking = ScoredLabels.from_scores(positive, scores)
-    n_pos, n_unl = int(ranking.n_positives), int(ranking.n_negatives)
-    table = Confusion.at(positive, scores, threshold)
-    figures = Figures({"n_rows": len(scores), "n_positives": n_pos, "n_unlabeled": n_unl})
-    _put_statistics(figures, ranking, _roc_auc_pu, settings)
-    figures.values["threshold"] = threshold
-    figures.put("recall", intervals.clopper_pearson(table.tp, n_pos))
-    fraction = (table.tp + table.fp) / len(scores)
-    best, at = best_pu_score(positive, scores)
-    figures.values.update(
-        fraction_positive=fraction,
-        fraction_positive_unlabeled=table.fp / n_unl,
-        pu_score=float(pu_score(table.recall, fraction)),
-        pu_score_max=best,
-        pu_score_max_from=at,
-    )
-    if known is None:
-        return figures, []
-    if known.b is None:
-        known = _put_estimate(figures, positive, scores, settings, known)
-    return figures, _put_corrected(figures, ranking, table, settings, known)
-
-
-def _put_estimate(
-    figures: Figures,
-    positive: BoolArray,
-    scores: FloatArray,
-    settings: ScoreSettings,
-    known: KnownContamination,
-) -> KnownContamination:
-    """Return the known contamination, with the estimate filled in for U."""
-    mixture = ClassMixture.fit(
-        scores[positive],
-        scores[~positive],
-        sum(known.a) / 2,
-        n_replicates=settings.n_replicates,
-        seed=settings.seed,
-    )
-    if mixture is None:
-        raise DataError(
-            f"estimating the fraction of positives in U requires at least {MIN_POSITIVES} known"
-            f" positives and {MIN_UNLABELED} unlabeled rows",
-            Message("give a range instead: {contamination_unl:0.1..0.3}"),
+    def put_unlabeled(self, known: KnownContamination | None) -> list[Contamination]:
+        """Add figures from P and U; return the contaminations they are corrected for."""
+        table, values = self.table, self.figures.values
+        n_pos, n_unl = int(self.ranking.n_positives), int(self.ranking.n_negatives)
+        values.update(n_rows=len(self.scores), n_positives=n_pos, n_unlabeled=n_unl)
+        self._put_statistics(_roc_auc_pu)
+        values["threshold"] = self.threshold
+        self.figures.put("recall", intervals.clopper_pearson(table.tp, n_pos))
+        fraction = (table.tp + table.fp) / len(self.scores)
+        best, at = best_pu_score(self.positive, self.scores)
+        values.update(
+            fraction_positive=fraction,
+            fraction_positive_unlabeled=table.fp / n_unl,
+            pu_score=float(pu_score(table.recall, fraction)),
+            pu_score_max=best,
+            pu_score_max_from=at,
         )
-    if not mixture.separable:
-        raise DataError(
-            "P and U overlap too much to estimate the fraction of positives in U: it is at most"
-            f" {100 * mixture.contamination_unl.high:.0f} %",
-            Message("give a range instead: {contamination_unl:0.1..0.3}"),
+        cases: list[Contamination] = []
+        if known is not None:
+            cases = self._put_corrected(known if known.b is not None else self._estimated(known))
+        if math.isnan(self.threshold):
+            self.figures.clear(AT_THRESHOLD)
+        return cases
+
+    def _estimated(self, known: KnownContamination) -> KnownContamination:
+        """Return the known contamination, with the estimate filled in for U."""
+        settings = self.settings
+        mixture = ClassMixture.fit(
+            self.scores[self.positive],
+            self.scores[~self.positive],
+            sum(known.a) / 2,
+            n_replicates=settings.n_replicates,
+            seed=settings.seed,
         )
-    estimate = mixture.contamination_unl
-    figures.put("contamination_unl_estimate", estimate, bool(settings.n_replicates))
-    # a + b must be below 1, otherwise P would have no more positives than U
-    most = 1 - max(known.a) - 1e-6
-    bounds = (min(estimate.low, most), min(estimate.high, most))
-    return replace(known, b=bounds, middle=min(estimate.value, most))
+        hint = Message("give a range instead: {contamination_unl:0.1..0.3}")
+        if mixture is None:
+            raise DataError(
+                f"estimating the fraction of positives in U requires at least {MIN_POSITIVES} known"
+                f" positives and {MIN_UNLABELED} unlabeled rows",
+                hint,
+            )
+        estimate = mixture.contamination_unl
+        if not mixture.separable:
+            raise DataError(
+                "P and U overlap too much to estimate the fraction of positives in U: it is at most"
+                f" {100 * estimate.high:.0f} %",
+                hint,
+            )
+        self.figures.put("contamination_unl_estimate", estimate, bool(settings.n_replicates))
+        # a + b must be below 1, otherwise P would have no more positives than U
+        most = 1 - max(known.a) - 1e-6
+        bounds = (min(estimate.low, most), min(estimate.high, most))
+        return replace(known, b=bounds, middle=min(estimate.value, most))
 
+    def _put_corrected(self, known: KnownContamination) -> list[Contamination]:
+        assert known.b is not None
+        cases = contamination_grid(known.a, known.b, self.settings.prevalence, known.middle)
+        n_replicates, seed = self.settings.n_replicates, self.settings.seed
+        found = corrected_areas(self.ranking, cases, n_replicates, seed)
+        found |= corrected_at_threshold(self.table, cases, n_replicates, seed)
+        values = self.figures.values
+        values.update(contamination_pos=cases[0].a, contamination_unl=cases[0].b)
+        for name, figure in found.items():
+            bounded = len(cases) > 1 or bool(n_replicates)
+            self.figures.put(f"corrected_{name}", figure, bounded)
+            if len(cases) > 1:
+                values[f"corrected_{name}_least"] = figure.least
+                values[f"corrected_{name}_most"] = figure.most
+        return cases
 
-def _put_corrected(
-    figures: Figures,
-    ranking: ScoredLabels,
-    table: Confusion,
-    settings: ScoreSettings,
-    known: KnownContamination,
-) -> list[Contamination]:
-    assert known.b is not None
-    cases = contamination_grid(known.a, known.b, settings.prevalence, known.middle)
-    n_replicates, seed = settings.n_replicates, settings.seed
-    found = corrected_areas(ranking, cases, n_replicates, seed)
-    found |= corrected_at_threshold(table, cases, n_replicates, seed)
-    figures.values.update(contamination_pos=cases[0].a, contamination_unl=cases[0].b)
-    for name, figure in found.items():
-        bounded = len(cases) > 1 or bool(n_replicates)
-        figures.put(f"corrected_{name}", figure, bounded)
-        if len(cases) > 1:
-            figures.values[f"corrected_{name}_least"] = figure.least
-            figures.values[f"corrected_{name}_most"] = figure.most
-    return cases
+    def drawing(self, points: Points, cases: list[Contamination]) -> Drawing:
+        """Return what plots and pages draw."""
+        n_replicates, seed = self.settings.n_replicates, self.settings.seed
+        band = None
+        if n_replicates or len(cases) > 1:
+            band = curve_band(self.ranking, cases or [None], n_replicates, seed)
+        histogram = Histogram.from_scores(self.positive, self.scores)
+        corrected = self._corrected_curve(cases[0]) if cases else None
+        return Drawing(points.thinned(), histogram, band, corrected)
+
+    def _corrected_curve(self, known: Contamination) -> Curve:
+        """Return the corrected curve at the scores of positives and at the threshold."""
+        some, table = self.ranking.merged(1000), self.table
+        columns = [some.thresholds, some.tp / some.n_positives, some.fp / some.n_negatives]
+        if not math.isnan(self.threshold):
+            place = int(np.count_nonzero(columns[0] > self.threshold))
+            tpr, fpr = table.tp / (table.tp + table.fn), table.fp / (table.fp + table.tn)
+            here = self.threshold, tpr, fpr
+            columns = [np.insert(old, place, new) for old, new in zip(columns, here, strict=True)]
+        return Curve.corrected(columns[0], columns[1], columns[2], known)
