@@ -84,10 +84,10 @@ def check(
         if note := note_on_numbering([(one.path, *one.indices) for one in reports]):
             run.notice(note)
     if json:
-        files = [asdict(checked) for checked in reports]
-        for file in files:
-            del file["indices"]
-        print_json("check", {"files": files})
+        found = [asdict(checked) for checked in reports]
+        for each in found:
+            del each["indices"]
+        print_json("check", {"files": found})
     unsound = [checked.path for checked in reports if not checked.sound]
     for failure in unread[:-1] if not unsound else unread:
         terminal.show_error(failure)

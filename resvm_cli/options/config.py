@@ -17,16 +17,11 @@ from typer.core import TyperOption
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files.streams import name_of, text_pieces
 from resvm_cli.options.option_groups import RUNNING
+from resvm_cli.options.values import EXPECTED
 
 CONFIG = "--config"
 NAME = "config"
 NOT_IN_FILES = (NAME, "help")
-EXPECTED = {
-    "integer": "an integer",
-    "int": "an integer",
-    "float": "a number",
-    "boolean": "true or false",
-}
 
 
 def add_config(command: Any, table: Sequence[str], tables: Sequence[str]) -> None:

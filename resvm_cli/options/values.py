@@ -37,18 +37,16 @@ OF_GRID = {
     "-log2c": "-c takes values and ranges, not logarithms: -c 0.03125..32768, or -c 0.5,2,8",
     "-log2g": "-g takes values and ranges, not logarithms: -g 0.0001..10, or -g 0.01,0.1",
 }
-# Text instead of a number: the file is probably a table.
-OF_TABLES = {
-    "--positive-label": "labels in svmlight files are numbers; if the file is a table:"
-    " resvm convert FILE --label-column COLUMN --positive-label LABEL -P pos.svm -U unl.svm",
-}
+TEXT_LABEL = (  # instead of a number: the file is probably a table
+    "labels in svmlight files are numbers; if the file is a table:"
+    " resvm convert FILE --label-column COLUMN --positive-label LABEL -P pos.svm -U unl.svm"
+)
+# What the types of Click expect, also as ranges such as "int range".
 EXPECTED = {
     "integer": "an integer",
     "int": "an integer",
-    "int range": "an integer",
     "float": "a number",
-    "float range": "a number",
-    "boolean": "yes or no",
+    "boolean": "true or false",
 }
 
 
@@ -242,7 +240,7 @@ def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> 
         )
     if getattr(error, "param", None) is not None:
         name = "/".join(error.param.opts) if error.param.param_type_name == "option" else ""
-        hint = OF_TABLES.get(name, every)
+        hint = TEXT_LABEL if name == "--positive-label" else every
         return CommandLineError(_bad_value(name or error.param.human_readable_name, message), hint)
     if hasattr(error, "option_name"):  # -j at the end of the line, or --json=yes
         without = "requires" in message
@@ -267,7 +265,8 @@ def _unknown_option(command: str, option: str, near: Sequence[str], every: str) 
 
 def _bad_value(option: str, message: str) -> str:
     if wrong := re.fullmatch(r"'(.*)' is not a valid ([a-z ]+?)\.?", message, re.DOTALL):
-        return f"{option} is '{wrong[1]}'; {EXPECTED.get(wrong[2], wrong[2])} was expected"
+        expected = EXPECTED.get(wrong[2].removesuffix(" range"), wrong[2])
+        return f"{option} is '{wrong[1]}'; {expected} was expected"
     if outside := re.fullmatch(r"(.*) is not in the range x>=(\S+?)\.?", message):
         return f"{option} is {outside[1]}; at least {outside[2]} was expected"
     if outside := re.fullmatch(r"(.*) is not in the range (\S+)<=x<=(\S+?)\.?", message):

@@ -10,7 +10,7 @@ from resvm_cli.options.option_groups import argument, fold_options
 from resvm_cli.options.running import JSON, TASK, ClusterOptions, RunningOptions, output_option
 from resvm_cli.options.training import ANNOTATE, ZERO_BASED, PredictedTableOptions, method_option
 from resvm_cli.options.values import parse_choice, parse_number, parse_task
-from resvm_cli.parameters import check_contamination
+from resvm_cli.parameters import RULE_NAMES, check_contamination
 from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say
 from resvm_cli.running.run import Share, done_when
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from resvm_cli.commands.predict.predict import FilesResult, PredictResult
     from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
     from resvm_cli.files.predictions import FormatName
-    from resvm_cli.parameters import RuleName
-
-RULES: tuple[RuleName, ...] = ("votes", "mean")  # repeated here to avoid importing numpy
 
 
 @fold_options
@@ -100,7 +97,7 @@ def predict(
     formats: tuple[FormatName, ...] = ("text", "tsv", "csv", "jsonl")
     format_name = parse_choice("--format", form, formats)
     level = None if threshold is None else _threshold(threshold)
-    rule = None if decision is None else parse_choice("--decision", decision, RULES)
+    rule = None if decision is None else parse_choice("--decision", decision, RULE_NAMES)
     if contamination_pos and not (probability or (threshold or "").startswith("recall=")):
         raise CommandLineError("--contamination-pos goes with -T recall=R or --probability")
     if contamination_unl is not None and not probability:
@@ -207,15 +204,6 @@ def _show_files(result: FilesResult) -> None:
 
 
 def _print_prediction(result: PredictResult, request: PredictRequest) -> None:
-    """Print, as JSON, how many rows were predicted and how many are unlike the training rows."""
+    paths = {"model": request.model, "file": request.source, "output": request.target}
     share = None if result.n_unlike is None else result.n_unlike / max(1, result.n_rows)
-    print_json(
-        "predict",
-        {
-            "model": request.model,
-            "file": request.source,
-            "output": request.target,
-            **asdict(result),
-            "share_unlike": share,
-        },
-    )
+    print_json("predict", {**paths, **asdict(result), "share_unlike": share})

@@ -42,10 +42,8 @@ from resvm_cli.running.run import Run, Share
 from resvm_cli.tables.inputs import RowInput
 
 if TYPE_CHECKING:
-    from resvm_cli.tables.annotate import Annotation
-
-if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
+    from resvm_cli.tables.annotate import Annotation
 
 # A few rows with features unseen in training do not mean that the data is different.
 FRACTION_NEW = 0.01
@@ -146,9 +144,7 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
         threshold = _threshold_for_recall(request, model, decision, rule.amount, run)
         rule = None
     classes = _classes(request, model, decision, run) if request.probability else None
-    scorer = BlockScorer.for_model(
-        request, model, decision, threshold, formatted=rule is None, classes=classes
-    )
+    scorer = BlockScorer(request, model, decision, threshold, rule is None, classes)
     with ExitStack() as opened:
         opened.enter_context(parallel.inner_threads_held())
         source = Source(request.source, once=request.annotate is None)

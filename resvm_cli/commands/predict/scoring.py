@@ -20,10 +20,8 @@ from resvm_cli.rows import FloatArray, distinct
 from resvm_cli.svm import kernels
 
 if TYPE_CHECKING:
-    from resvm_cli.tables.encoding import TableReading
-
-if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
+    from resvm_cli.tables.encoding import TableReading
 
 # A row is far away if all support vectors together add less than this fraction of the constant.
 NEGLIGIBLE = 1e-3
@@ -94,26 +92,14 @@ class BlockScorer:
     decision: RuleName
     threshold: float
     formatted: bool
-    usual: tuple[float, float] | None  # range of out-of-bag mean values, without the tails
     classes: ClassMixture | None = None  # for the column probability
 
-    @classmethod
-    def for_model(
-        cls,
-        request: PredictRequest,
-        model: StoredModel,
-        decision: RuleName,
-        threshold: float,
-        *,
-        formatted: bool,
-        classes: ClassMixture | None = None,
-    ) -> BlockScorer:
-        """Make a scorer for a model, with the usual range from its out-of-bag table."""
-        usual = None
-        if model.out_of_bag is not None and not model.ensemble.single:
-            means = model.out_of_bag.by("mean")
-            usual = None if means is None else usual_range(*means)
-        return cls(request, model, decision, threshold, formatted, usual, classes)
+    @cached_property
+    def usual(self) -> tuple[float, float] | None:
+        """The range of out-of-bag mean values, without the tails; None if it is unknown."""
+        table = self.model.out_of_bag
+        means = None if table is None or self.model.ensemble.single else table.by("mean")
+        return None if means is None else usual_range(*means)
 
     @cached_property
     def predictor(self) -> Predictor:

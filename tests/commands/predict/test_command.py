@@ -696,9 +696,8 @@ def test_only_rbf_members_tell_which_rows_are_far_away(kernel):
     kernels = (kernel, "linear")
     settings = [Setting(MethodParameters(kernel=name, n_models=2)) for name in kernels]
     _, trained = train_on(data, TrainingChoice(tuple(settings)), Run(jobs=1))
-    anything = (-np.inf, np.inf)  # so that only the distance counts
-    request = scoring.PredictRequest("m")
-    scorer = scoring.BlockScorer(request, trained, "mean", 0.0, False, anything)
+    scorer = scoring.BlockScorer(scoring.PredictRequest("m"), trained, "mean", 0.0, False)
+    vars(scorer)["usual"] = (-np.inf, np.inf)  # so that only the distance counts
     for scale, n_far in ((1.0, 0), (1e4, 60 if kernel == "rbf" else 0)):
         assert scorer.score(make_block(scale * features)).n_unlike == n_far
 
