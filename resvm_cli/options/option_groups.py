@@ -151,20 +151,6 @@ def _reject_huge(values: dict[str, Any]) -> None:
             raise CommandLineError(f"--{option} is out of range; at most 2**53 was expected")
 
 
-def place_option(name: str, *, before: str) -> Callable[[Command], Command]:
-    """Move an option in front of another one in the command's --help."""
-
-    def place(command: Command) -> Command:
-        options = dict(inspect.signature(command).parameters)
-        moved = options.pop(name)
-        position = list(options).index(before)
-        rest = list(options.values())
-        _set_options(command, [*rest[:position], moved, *rest[position:]])
-        return command
-
-    return place
-
-
 def explicit_options(context: typer.Context) -> set[str]:
     """Return the names of the options that the user gave explicitly."""
     sources = {name: context.get_parameter_source(name) for name in context.params}

@@ -23,7 +23,6 @@ from resvm_cli.options.option_groups import (
     option_group,
     option_text,
     panel_of,
-    place_option,
 )
 from resvm_cli.options.training import DataOptions, MethodOptions, TableOptions
 from resvm_cli.options.values import parse_choice, parse_kernel
@@ -82,7 +81,7 @@ def test_a_group_does_not_change():
         Fruit().pears = 4
 
 
-def test_options_are_listed_where_the_group_stands_or_where_they_are_placed():
+def test_options_are_listed_where_the_group_stands():
     @fold_options
     def basket(
         *,
@@ -98,8 +97,6 @@ def test_options_are_listed_where_the_group_stands_or_where_they_are_placed():
         return sorted(names, key=words.index)
 
     assert listed() == ["--size", "--pears", "--fruit", "--ripe", "--last"]
-    basket = place_option("last", before="fruit")(basket)
-    assert listed() == ["--size", "--pears", "--last", "--fruit", "--ripe"]
 
 
 def test_a_name_that_two_groups_share_is_refused_when_the_command_is_defined():

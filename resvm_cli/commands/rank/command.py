@@ -16,7 +16,6 @@ from resvm_cli.options.option_groups import (
     option,
     option_group,
     option_text,
-    place_option,
     table_options,
 )
 from resvm_cli.options.running import (
@@ -92,8 +91,6 @@ class ListingOptions:
     json: bool = JSON
 
 
-@place_option("positive_ids", before="positive_label")
-@place_option("groups", before="zero_based")
 @fold_options
 def rank(
     context: typer.Context,
