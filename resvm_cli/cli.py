@@ -28,19 +28,10 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import output_is_done, signal_arrived
 
 AUTO_VALUES = ("committee", "single")
-COMMANDS = (
-    "train",
-    "merge",
-    "predict",
-    "tune",
-    "score",
-    "rank",
-    "inspect",
-    "simulate",
-    "benchmark",
-    "check",
-    "convert",
-)  # in the order of --help
+COMMANDS = (  # in the order of --help
+    *("train", "merge", "predict", "tune", "score", "rank", "inspect", "simulate", "benchmark"),
+    *("check", "convert"),
+)
 DEBUG = "--debug"
 RETRY_SECONDS = 0.001
 
@@ -181,22 +172,16 @@ def main() -> NoReturn:
         # set the program name, also for python -m resvm_cli
         code = command_line(_needed(arguments))(arguments, prog_name="resvm", standalone_mode=False)
     except UsageError as error:
-        misuse = explained(error, arguments, COMMANDS)
-        terminal.show_error(misuse)
-        sys.exit(misuse.exit_code)
+        _fail(explained(error, arguments, COMMANDS))
     except ResvmError as error:
-        terminal.show_error(error)
-        sys.exit(error.exit_code)
+        _fail(error)
     except ClosedPipe:
         sys.exit(0)
     except MemoryError:
-        terminal.show_error(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
-        sys.exit(MachineError.exit_code)
+        _fail(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
     except ImportError as error:  # a library cannot be loaded if address space is limited
-        terminal.show_error(
-            MachineError(f"cannot load a library: {error}", "is memory limited (ulimit -v)?")
-        )
-        sys.exit(MachineError.exit_code)
+        hint = "is memory limited (ulimit -v)?"
+        _fail(MachineError(f"cannot load a library: {error}", hint))
     except Interrupted as error:
         remove_unfinished()
         if output_is_done():
@@ -207,6 +192,11 @@ def main() -> NoReturn:
         _admit(error)
         sys.exit(1)
     sys.exit(code or 0)
+
+
+def _fail(error: ResvmError) -> NoReturn:
+    terminal.show_error(error)
+    sys.exit(error.exit_code)
 
 
 def _admit(error: Exception) -> None:

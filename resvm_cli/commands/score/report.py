@@ -194,55 +194,35 @@ def _thresholds(lines: _Lines) -> None:
 
 def _screening(lines: _Lines) -> None:
     """Add the enrichment at each depth; for a single file, also precision and recall."""
-    names = [
-        name.removeprefix("enrichment_at_")
-        for name in lines.files[0].figures.values
-        if name.startswith("enrichment_at_")
-    ]
-    for name in names:
-        shown = name.replace("_percent", " %")
-        if len(lines.files) == 1:
-            values = lines.files[0].figures.values
-            beside = (
-                f"precision {values[f'precision_at_{name}']:.4f},"
-                f" recall {values[f'recall_at_{name}']:.4f}"
-            )
-            enrichment = values[f"enrichment_at_{name}"]
-            lines.row(f"enrichment in the first {shown}", [f"{enrichment:.2f}"], beside)
-        else:
-            lines.figures([(f"enrichment_at_{name}", f"enrichment in the first {shown}")])
+    values = lines.files[0].figures.values
+    for name, enrichment in values.items():
+        what, _, depth = name.partition("_at_")
+        if what != "enrichment":
+            continue
+        label = f"enrichment in the first {depth.replace('_percent', ' %')}"
+        if len(lines.files) > 1:
+            lines.figures([(name, label)])
+            continue
+        precision, recall = values[f"precision_at_{depth}"], values[f"recall_at_{depth}"]
+        beside = f"precision {precision:.4f}, recall {recall:.4f}"
+        lines.row(label, [f"{enrichment:.2f}"], beside)
 
 
 def _differences(lines: _Lines) -> None:
-    lines.title(f"difference from {lines.files[0].name}, with the same rows resampled")
+    first, *others = lines.files
+    lines.title(f"difference from {first.name}, with the same rows resampled")
     labels = {**dict(AREAS), **dict(PU)}
-    for name in lines.files[-1].differences:
-        cells = [
-            f"{file.differences[name].value:+.4f}" if file.differences else ""
-            for file in lines.files
-        ]
-        bounds = [
-            f"{file.differences[name].low:+.4f} to {file.differences[name].high:+.4f}"
-            if file.differences
-            else ""
-            for file in lines.files
-        ]
-        lines.row(labels[name], cells)
-        lines.row("  95 %", bounds)
+    for name in others[0].differences:
+        found = [file.differences[name] for file in others]
+        lines.row(labels[name], ["", *(f"{one.value:+.4f}" for one in found)])
+        lines.row("  95 %", ["", *(f"{one.low:+.4f} to {one.high:+.4f}" for one in found)])
 
 
 def _confusion(values: dict[str, float]) -> str:
-    cells = [f"{values[name]:,}" for name in ("tp", "fp", "fn", "tn")]
-    width = max(len("predicted +"), *map(len, cells))
-    header = f"\n{'':>12}{'positive':>{width + 2}}{'negative':>{width + 2}}\n"
-    rows = [
-        f"{name:>12}{first:>{width + 2}}{second:>{width + 2}}\n"
-        for name, first, second in (
-            ("predicted +", cells[0], cells[1]),
-            ("predicted -", cells[2], cells[3]),
-        )
-    ]
-    return header + "".join(rows)
+    tp, fp, fn, tn = (f"{values[name]:,}" for name in ("tp", "fp", "fn", "tn"))
+    width = 2 + max(len("predicted +"), *map(len, (tp, fp, fn, tn)))
+    rows = (("", "positive", "negative"), ("predicted +", tp, fp), ("predicted -", fn, tn))
+    return "\n" + "".join(f"{name:>12}{a:>{width}}{b:>{width}}\n" for name, a, b in rows)
 
 
 def show_comparison(result: CompareResult) -> None:
@@ -349,20 +329,11 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
         points = file.points
         assert points is not None
         name = '"' + file.name.replace('"', '""') + '",' if several else ""
+        columns = [points.thresholds, points.precision, points.recall, points.fpr]
+        columns += [points.tp.astype("int64"), points.fp.astype("int64")]
+        if (curve := file.corrected) is not None:
+            columns += [curve.precision, curve.recall, curve.fpr]
         for start in range(0, len(points.thresholds), CURVE_LINES):
-            part = slice(start, start + CURVE_LINES)
-            columns = [
-                list(map(repr, array[part].tolist()))
-                for array in (points.thresholds, points.precision, points.recall, points.fpr)
-            ]
-            columns += [
-                list(map(str, array[part].astype("int64").tolist()))
-                for array in (points.tp, points.fp)
-            ]
-            if (curve := file.corrected) is not None:
-                columns += [
-                    list(map(repr, array[part].tolist()))
-                    for array in (curve.precision, curve.recall, curve.fpr)
-                ]
-            lines = map(",".join, zip(*columns, strict=True))
+            texts = [map(repr, column[start : start + CURVE_LINES].tolist()) for column in columns]
+            lines = map(",".join, zip(*texts, strict=True))
             yield "".join(f"{name}{line}\n" for line in lines).encode("utf-8", "surrogateescape")
