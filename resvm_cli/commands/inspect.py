@@ -15,7 +15,8 @@ from resvm_cli.options.option_groups import argument
 from resvm_cli.options.running import JSON, output_option
 from resvm_cli.options.training import data_option
 from resvm_cli.records import dataclass
-from resvm_cli.report.terminal import print_data, print_json, rendered
+from resvm_cli.report.console import rendered
+from resvm_cli.report.terminal import print_data, print_json
 
 if TYPE_CHECKING:
     from resvm_cli.model.ensemble import Ensemble

@@ -31,7 +31,8 @@ from resvm_cli.parameters import (
     TUNING_TABLE,
     Parameter,
 )
-from resvm_cli.report.terminal import in_options, print_json, rendered, say
+from resvm_cli.report.console import rendered
+from resvm_cli.report.terminal import in_options, print_json, say
 from resvm_cli.running.run import Share, as_ranges, done_when
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from functools import partial
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import OUTPUT, RUNNING, option, option_group
 from resvm_cli.parameters import METHOD_TABLE
-from resvm_cli.report import terminal
+from resvm_cli.report import console, terminal
 from resvm_cli.running.run import Run
 
 output_option = partial(option, panel=OUTPUT)
@@ -32,7 +32,7 @@ QUIET = running_option("-q, --quiet", "Print only errors and warnings.")
 def command_run(quiet: bool) -> Iterator[Run]:
     """Yield a run that reports to the terminal; if ``quiet``, only warnings."""
     note = None if quiet else terminal.note
-    with terminal.Progress(quiet) as progress:
+    with console.Progress(quiet) as progress:
         yield Run(on_progress=progress, on_notice=terminal.note, on_remark=note, on_announce=note)
 
 
