@@ -8,6 +8,9 @@ BENCH_ARGS ?=
 CC ?= cc
 CLANG ?= clang
 
+# Empty is off: without bytecode every program that a test starts would compile the package.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-quick slow slurm chaos snakemake browser docs reproduction check lint types fmt fuzz libfuzzer \
 	hostile smoke dist bench clean leaks coverage mutants

@@ -15,7 +15,14 @@ import pytest
 
 from resvm_cli import __version__
 from tests.conftest import assert_exit, train_arguments, write_svm
-from tests.programs import run, script_command, start_resvm, started, until
+from tests.programs import (
+    as_from_a_terminal,
+    run,
+    script_command,
+    start_resvm,
+    started,
+    until,
+)
 
 NUMBERS = ("numpy", "ctypes", "scipy", "joblib")
 LIBRARIES = ("scipy", "joblib", "matplotlib", "threadpoolctl", "rich", "html")
@@ -179,9 +186,6 @@ def long_solve(folder) -> list[str]:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_during_a_long_solve_stops_at_once(number, code, tmp_path):
-    def as_from_a_terminal() -> None:  # the tests may run in the background, where it is ignored
-        signal.signal(number, signal.SIG_DFL)
-
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with started(long_solve(tmp_path), preexec_fn=as_from_a_terminal, **pipes) as running:
         assert running.stdout.readline() == SOLVING

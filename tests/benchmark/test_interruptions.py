@@ -10,7 +10,7 @@ from itertools import cycle, islice
 import pytest
 
 from tests.benchmark.test_run import ONE_CANDIDATE
-from tests.programs import resvm_command, script_command, started, until
+from tests.programs import as_from_a_terminal, resvm_command, script_command, started, until
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
@@ -40,9 +40,6 @@ def n_saved(folder, name):
 def interrupt(command, folder, name, number, n_more):
     """Run until ``n_more`` more results are in a file, then send a signal."""
     wanted = n_saved(folder, name) + n_more
-
-    def as_from_a_terminal() -> None:  # the tests may run in the background, where it is ignored
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with started(command, preexec_fn=as_from_a_terminal, **silent) as running:

@@ -97,9 +97,12 @@ def endure(command: str, size: int, ways: list[str], folder: Path) -> None:
     assert results(command, target) == results(command, folder / "here")
 
 
-@pytest.mark.parametrize(
-    ("command", "size"), [("train", 300), pytest.param("tune", 200, marks=pytest.mark.chaos)]
-)
+def test_workers_that_end_cost_time_alone(tmp_path):
+    endure("train", 150, ["graceful", "segfault"], tmp_path)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(("command", "size"), [("train", 300), ("tune", 200)])
 def test_workers_that_end_in_any_way_cost_time_alone(command, size, tmp_path):
     endure(command, size, list(WAYS), tmp_path)
 

@@ -17,7 +17,7 @@ from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.sample import Folds
 from resvm_cli.tuning.tune import TuneRequest
 from tests.conftest import assert_exit, train_arguments, write_svm
-from tests.programs import start_resvm, until
+from tests.programs import as_from_a_terminal, start_resvm, until
 
 
 def data(problem):
@@ -165,7 +165,8 @@ def test_a_killed_run_resumes_to_the_same_end(strategy, problem, resvm, tmp_path
 
 def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
     arguments = ["tune", *data(problem), "-o", tmp_path / "t", "--n-models", 40, "--trials", 20_000]
-    with start_resvm(*(word for word in arguments if word != "-q")) as running:
+    words = [word for word in arguments if word != "-q"]
+    with start_resvm(*words, preexec_fn=as_from_a_terminal) as running:
         until(lambda: n_lines(tmp_path / "t" / "trials.jsonl"))
         running.send_signal(signal.SIGINT)
         said = running.communicate()[1]
@@ -421,7 +422,7 @@ def test_candidates_differ_in_what_the_user_left_open(problem, resvm, tmp_path):
     files = ["-P", problem / "pos.svm", "-U", problem / "unl.svm"]
     for name, value in (*chosen.items(), ("seed", "1")):
         option = ["--" + name.replace("_", "-"), value]
-        ran = resvm("tune", *files, *option, "-o", tmp_path / name)
+        ran = resvm("tune", *files, *option, "--n-models", 12, "-o", tmp_path / name)
         assert ran.code == 0, ran.err
         lines = (tmp_path / name / "trials.jsonl").read_text().splitlines()
         trials = sorted(map(json.loads, lines), key=lambda one: -one["values"]["roc_areas"])

@@ -200,7 +200,7 @@ decimals = st.one_of(
 
 
 @pytest.mark.thorough
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.lists(decimals, min_size=1, max_size=20))
 def test_every_decimal_equals_pythons_float(texts):
     kept = [text for text in texts if abs(float(text)) < np.inf]

@@ -15,19 +15,6 @@ from tests.programs import run, script_command
 CASES = sorted(harm.KEPT.iterdir())
 
 
-@pytest.fixture(scope="session")
-def sound_files(tmp_path_factory):
-    script = (
-        "import sys; from pathlib import Path\n"
-        "from tests.hostile import forked, seeds\n"
-        "forked.warm_up(); seeds.make_files(Path(sys.argv[1]))\n"
-    )
-    folder = tmp_path_factory.mktemp("sound") / "files"
-    ran = run(script_command(script, folder), cwd=ROOT)
-    assert ran.code == 0, ran.err
-    return folder
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_a_kept_file_is_read_or_refused(case, sound_files, tmp_path):
     for reader in readers.texts(sound_files).values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -14,11 +15,11 @@ from tests.programs import Ran, run, script_command
 SCRIPT = """
 import sys
 from pathlib import Path
-from tests.hostile import forked, relations, seeds
+from tests.hostile import forked, relations
 from tests.hostile.harm import harms
 forked.warm_up()
 folder = Path(sys.argv[1])
-files = seeds.make_files(folder / "files")
+files = folder / "files"
 relations.make_more_files(files)
 cases = [case for case in relations.all_cases(files) if case.relation in relations.QUICK][::2]
 tried = list(relations.strikes(files, folder / "related", cases))
@@ -30,7 +31,8 @@ ENCODED = Case(COMMAND, "gzip", "P", "", relations._repeat)
 ONTO = Case(COMMAND, "is", "out", "P", relations._repeat, True)
 
 
-def test_no_output_is_an_input_and_no_row_is_missed(tmp_path):
+def test_no_output_is_an_input_and_no_row_is_missed(sound_files, tmp_path):
+    shutil.copytree(sound_files, tmp_path / "files")
     ran = run(script_command(SCRIPT, tmp_path), cwd=ROOT)
     assert ran.code == 0, ran.err
     tried, *harms = ran.out.decode().splitlines()

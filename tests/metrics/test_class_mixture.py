@@ -217,7 +217,7 @@ def test_without_replicates_there_are_no_bounds():
     assert false.value == pytest.approx(bounded.value)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 999), st.sampled_from([1, 3, 1000]), st.booleans())
 def test_any_values_give_shares(seed, n_distinct, infinite):
     rng = np.random.default_rng(seed)

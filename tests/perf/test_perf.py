@@ -86,6 +86,7 @@ def test_resvm_and_scikit_learn_train_members_that_agree(bench):
     assert "members within" in rows[1].agreement
 
 
+@pytest.mark.slow
 def test_predictions_of_resvm_and_scikit_learn_agree_row_by_row(bench):
     group = first_group(bench, "predict", slice(0, 3))
     rows = compete(group, TINY, quiet).rows
@@ -175,6 +176,7 @@ def test_members_with_large_penalties_agree_with_those_of_scikit_learn(bench):
     assert row.agrees
 
 
+@pytest.mark.slow
 def test_areas_of_a_score_are_those_of_scikit_learn(bench):
     ranking, scoring = KINDS["analysis"].groups(bench)
     assert [row.agrees for row in compete(ranking, TINY, quiet).rows] == [True] * 2

@@ -18,7 +18,6 @@ from resvm_cli.files.svmlight import read_file
 from tests.conftest import assert_exit, hidden_files, train_arguments, write_svm
 from tests.programs import PATIENCE_SECONDS
 
-METHODS = ["resvm", "bagging", "cwsvm"]
 KERNELS = ["linear", "poly", "rbf", "sigmoid"]
 
 
@@ -30,13 +29,15 @@ def snapshot(path: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "kernel"),
+    [*(("resvm", kernel) for kernel in KERNELS), ("bagging", "rbf"), ("cwsvm", "linear")],
+)
 def test_same_seed_same_bytes_whatever_the_jobs(method, kernel, problem, resvm, tmp_path):
     size = [] if method == "cwsvm" else ["--n-models", 7]
     common = [*train_arguments(problem), "--method", method, "-t", kernel, *size]
     models = []
-    for name, jobs in (("a", ["-j", 1]), ("b", ["-j", 2]), ("c", ["-j", 1]), ("d", [])):
+    for name, jobs in (("a", ["-j", 1]), ("b", ["-j", 2]), ("c", [])):
         ran = resvm(*common, *jobs, "-o", tmp_path / name)
         assert ran.code == 0, ran.err
         assert (ran.out, ran.err) == (b"", "")
