@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.api.matrices import PathName
+from resvm_cli.commands.rank.baselines import Baseline
 from resvm_cli.commands.rank.fdr import FdrEstimate
 from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
 from resvm_cli.commands.rank.rank import RankResult
@@ -149,6 +150,11 @@ class Ranking:
     def promise(self) -> FdrEstimate | None:
         """The contamination of P and U, and the precision of the list."""
         return self.result.fdr_estimate
+
+    @property
+    def baselines(self) -> tuple[Baseline, ...]:
+        """The best single feature and the nearest known positive, compared with the ensemble."""
+        return self.result.baselines
 
     @property
     def reasons(self) -> tuple[Reasons, ...]:

@@ -29,6 +29,7 @@ MAX_PAIRED_ROWS = 100_000
 PAIRED_BLOCKS = 200
 CHUNK_CELLS = 1 << 21
 TAIL = (1 - 0.95) / 2  # on either side of an interval
+NORMAL_QUANTILE = 1.959964  # half the width of a 95 % interval, in standard errors
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Statistics: TypeAlias = Callable[[ScoredLabels], dict[str, FloatArray]]
@@ -54,14 +55,30 @@ def clopper_pearson(count: int, total: int) -> Interval:
 
 def roc_auc_interval(known: FloatArray, unlabeled: FloatArray) -> Interval:
     """Return the ROC AUC of known positives against U, with DeLong's interval."""
-    above = _placements(known, unlabeled)
-    below = 1.0 - _placements(unlabeled, known)
+    above = placements(known, unlabeled)
+    below = 1.0 - placements(unlabeled, known)
     value = float(above.mean())
     error = float(np.sqrt(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below)))
-    return Interval(value, max(0.0, value - 1.959964 * error), min(1.0, value + 1.959964 * error))
+    return Interval(
+        value, max(0.0, value - NORMAL_QUANTILE * error), min(1.0, value + NORMAL_QUANTILE * error)
+    )
 
 
-def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
+def paired_auc_difference(
+    first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray]
+) -> Interval:
+    """Return the ROC AUC of the first ranking minus that of the second, with DeLong's interval.
+
+    A ranking is given by the placements of its positives among the others, and by those of the
+    others: the fraction of positives above each.
+    """
+    above, below = (one - other for one, other in zip(first, second, strict=True))
+    value = float(above.mean())
+    error = float(np.sqrt(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below)))
+    return Interval(value, value - NORMAL_QUANTILE * error, value + NORMAL_QUANTILE * error)
+
+
+def placements(values: FloatArray, others: FloatArray) -> FloatArray:
     """Return, for each value, the fraction of the others below it; ties count half."""
     ordered = np.sort(others)
     low = np.searchsorted(ordered, values, "left")

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 import numpy as np
 
+from resvm_cli.commands.rank.baselines import Baseline, compared
 from resvm_cli.commands.rank.fdr import (
     FdrEstimate,
     Outcomes,
@@ -150,6 +151,7 @@ class RankResult:
     histogram: Histogram | None  # values of P and of U, for a page
     model: str | None
     notes: tuple[Text, ...]
+    baselines: tuple[Baseline, ...] = ()  # empty if P has no scores
     reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows
 
 
@@ -222,7 +224,7 @@ def rank_on(
         scorer = replace(scorer, negatives=trusted)
         for note in notes:
             run.remark(note)
-    result = _ranked(request, data, plan, scorer, run, tested)
+    result = _ranked(request, data, plan, scorer, run, tested, names)
     if request.why is not None:
         reasons = reasons_of(result.listing, request.why, data, plan, scorer, names, run)
         result = replace(result, reasons=reasons)
@@ -304,6 +306,7 @@ def _ranked(
     scorer: OutOfBagScorer,
     run: Run,
     tested: Outcomes | None,
+    names: list[str] | None,
 ) -> RankResult:
     known, unlabeled, n_resampled = _scored_sets(request, data, plan, scorer)
     classes = None
@@ -331,6 +334,12 @@ def _ranked(
         )
     n_listed = len(listing)
     listing, estimate = _estimated(request, listing, known, unlabeled, classes, scorer, run)
+    baselines: tuple[Baseline, ...] = ()
+    if known is not None:
+        baselines = compared(data, scorer.predictor.ensemble, known, unlabeled, names, plan.seed)
+    for baseline in baselines:
+        if not baseline.is_beaten:
+            run.notice(baseline.note())
     histogram = None
     if request.page and known is not None and unlabeled is not None:
         both = OutOfBagScores.joined(known, unlabeled)
@@ -352,6 +361,7 @@ def _ranked(
         histogram,
         request.model or request.target,
         tuple(run.notes),
+        baselines,
     )
 
 

@@ -94,7 +94,7 @@ def reasons_of(
         return Contribution(ids[part.number], part.amount)
 
     def feature_named(part: Term) -> Contribution:
-        return Contribution(_feature_name(part.number, names, data), part.amount)
+        return Contribution(feature_name(part.number, names, data), part.amount)
 
     found: list[Reasons] = []
     for start in range(0, len(wanted), ROWS_AT_ONCE):
@@ -130,7 +130,8 @@ def _rows_of(numbers: IntArray, data: PUData) -> Rows:
     return rows.take(np.searchsorted(ascending, numbers))
 
 
-def _feature_name(feature: int, names: list[str] | None, data: PUData) -> str:
+def feature_name(feature: int, names: list[str] | None, data: PUData) -> str:
+    """Return the name of a feature in the map, or its index."""
     if names is None:
         return str(feature)
     index = feature if data.zero_based else feature - 1

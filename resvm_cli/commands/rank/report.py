@@ -129,6 +129,7 @@ def print_ranking(result: RankResult) -> None:
             "resamples": result.resamples,
             "known_positives_found": recovery,
             "promise": None if estimate is None else _estimate_json(estimate),
+            "baselines": [asdict(one) for one in result.baselines],
             "notes": list(result.notes),
             "why": [finite(asdict(one)) for one in result.reasons] if result.reasons else None,
             "rows": [dict(zip(names, record, strict=True)) for record in result.listing.records()],
