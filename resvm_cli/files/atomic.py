@@ -13,6 +13,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, TypeVar
 
@@ -59,20 +60,14 @@ def _temporary(target: Path) -> Iterator[str]:
     if folder not in _swept:  # only once, as a folder may hold thousands of members
         _swept.add(folder)
         remove_left_behind(folder)
-    path = temporary_path(folder)
+    name = f"{TEMPORARY}{_machine()}-{os.getpid()}-{os.urandom(6).hex()}"
+    path = os.path.join(folder, name)
+    _unfinished.add(path)
     try:
         yield path
     finally:
         _remove(path)
         _unfinished.discard(path)
-
-
-def temporary_path(folder: str) -> str:
-    """Return a new path for a file that will be removed even if this process is killed."""
-    name = f"{TEMPORARY}{_machine()}-{os.getpid()}-{os.urandom(6).hex()}"
-    path = os.path.join(folder, name)
-    _unfinished.add(path)
-    return path
 
 
 def remove_left_behind(folder: str) -> None:
@@ -147,20 +142,16 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
     target = _true_path(path)
     try:
         with _temporary(target) as temporary:
-            with open(temporary, "xb", opener=_private) as handle:
+            with open(temporary, "xb", opener=partial(os.open, mode=0o600)) as handle:
                 yield handle
                 handle.flush()
                 os.fsync(handle.fileno())
             os.chmod(temporary, stat.S_IMODE(there.st_mode) if there else _usual_mode(0o666))
             with signals_held(path):
                 os.replace(temporary, target)
-                _sync_directory(target.parent)
+                _sync(target.parent)
     except OSError as error:
         raise cannot("write", path, error) from None
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 @contextmanager
@@ -289,7 +280,7 @@ def _swap(temporary: Path, target: Path, path: str, may_replace: Callable[[Path]
             with suppress(OSError):
                 os.rename(aside, target)
         raise
-    _sync_directory(target.parent)
+    _sync(target.parent)
     if replaced:
         _discard(aside)
 
@@ -384,23 +375,16 @@ def _usual_mode(mode: int) -> int:
 
 
 def _sync_tree(directory: Path) -> None:
-    names = [os.path.join(folder, name) for folder, _, some in os.walk(directory) for name in some]
-    for _ in parallel.run(_sync_file, names, SYNC_THREADS):
+    walked = list(os.walk(directory))
+    files = [os.path.join(folder, name) for folder, _, names in walked for name in names]
+    for _ in parallel.run(_sync, files, SYNC_THREADS):
         pass
-    for folder, _, _ in os.walk(directory):
-        _sync_directory(Path(folder))
+    for folder, _, _ in walked:
+        _sync(folder)
 
 
-def _sync_file(path: str) -> None:
+def _sync(path: str | Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:

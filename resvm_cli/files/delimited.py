@@ -13,6 +13,7 @@ import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -400,48 +401,42 @@ class _CellLocator:
         self._separator = separator
         self.numbers: list[int] | None = None  # the records that are not blank
 
-    @property
+    @cached_property
     def _lines(self) -> list[str]:
-        if isinstance(self._given, bytes):
-            text = self._given.decode("utf-8", "surrogateescape")
-            self._given = list(io.StringIO(text, newline="\n"))
-        return self._given
+        if isinstance(self._given, list):
+            return self._given
+        return list(io.StringIO(self._given.decode("utf-8", "surrogateescape"), newline="\n"))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The number of lines before each record, and before the end."""
+        reader = csv.reader(self._lines, delimiter=self._separator, strict=True)
+        return [0, *(reader.line_num for _ in reader)]
 
     def lines(self, n_rows: int) -> IntArray:
         """Return the line that each row starts on."""
         numbers = np.arange(n_rows) if self.numbers is None else np.array(self.numbers, np.int64)
         if n_rows and len(self._lines) > int(numbers[-1]) + 1:  # a row may have several lines
-            reader = csv.reader(self._lines, delimiter=self._separator, strict=True)
-            ends = [0, *(reader.line_num for _ in reader)]
-            numbers = np.array(ends, np.int64)[numbers]
+            numbers = np.array(self._starts, np.int64)[numbers]
         return self._before + 1 + numbers
 
     def __call__(self, row: int, column: int) -> str:
-        record = row if self.numbers is None else self.numbers[row]
-        line = 0  # where the record starts
-        reader = csv.reader(self._lines, delimiter=self._separator, strict=True)
-        for number, _ in enumerate(reader):
-            if number == record:
-                break
-            line = reader.line_num
+        line = self._starts[row if self.numbers is None else self.numbers[row]]
         quoted = False
         fields = 0
         start = (line, 1)
         for number, text in enumerate(self._lines[line:], line):
             for at, character in enumerate(text):
                 if fields == column:
-                    return self._text(*start)
+                    break
                 if character == '"':
                     quoted = not quoted
                 elif character == self._separator and not quoted:
                     fields += 1
                     start = (number, at + 2)
-            if not quoted:
+            if fields == column or not quoted:
                 break
-        return self._text(*start)
-
-    def _text(self, line: int, column: int) -> str:
-        return f"{self._name}:{self._before + line + 1}:{column}"
+        return f"{self._name}:{self._before + start[0] + 1}:{start[1]}"
 
 
 @dataclass(frozen=True)
@@ -467,16 +462,13 @@ def read_columns(
     The second column holds labels, for which single precision is enough. If fields are separated by
     blanks, the trailing comment of each row, or "", can be added to ``comments``.
     """
-
-    def parse(text: bytes) -> tuple[FloatArray, SmallArray, int, tuple[int, int, bytes] | None]:
-        return _parse_columns(text, layout)
-
     firsts: list[FloatArray] = []
     seconds: list[SmallArray] = []
     line = lines_before
     texts = whole_lines(pieces, name=name)
     if comments is not None:
         texts = _noting_comments(texts, comments)
+    parse = partial(_parse_columns, layout)
     for first, second, n_lines, bad in parallel.stream(parse, texts, lambda: READING_THREADS):
         firsts.append(first)
         seconds.append(second)
@@ -509,7 +501,7 @@ def _concatenated(parts: list[Any], kind: type[Any]) -> Any:
 
 
 def _parse_columns(
-    text: bytes, layout: Layout
+    layout: Layout, text: bytes
 ) -> tuple[FloatArray, SmallArray, int, tuple[int, int, bytes] | None]:
     """Return both columns, the number of lines, and the status, column and token of a bad field."""
     capacity = len(text) // MIN_LINE + 1

@@ -34,23 +34,22 @@ def name_of(path: str) -> str:
     return "stdin" if path == STDIN else path
 
 
+def _status(path: str) -> os.stat_result:
+    return os.fstat(0) if path == STDIN else os.stat(path)
+
+
 def comes_at_once(path: str) -> bool:
     """Whether an input is a regular file, not a pipe that may still be written to."""
     try:
-        status = os.fstat(0) if path == STDIN else os.stat(path)
+        return stat.S_ISREG(_status(path).st_mode)
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode)
 
 
 def same_source(first: str, second: str) -> bool:
     """Whether two paths name the same file or pipe."""
-
-    def status(path: str) -> os.stat_result:
-        return os.fstat(0) if path == STDIN else os.stat(path)
-
     try:
-        return first == second or os.path.samestat(status(first), status(second))
+        return first == second or os.path.samestat(_status(first), _status(second))
     except OSError:
         return False
 

@@ -11,7 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
-from typing import Generic, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,13 +20,7 @@ from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.file_kinds import require_svmlight
-from resvm_cli.files.streams import (
-    BYTE_ORDER_MARK,
-    STDIN,
-    name_of,
-    read_pieces,
-    whole_lines,
-)
+from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, whole_lines
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
@@ -196,8 +191,8 @@ def map_blocks(
     have a multiple of ``multiple`` rows, at most ``max_rows``.
     """
     texts = whole_lines(require_svmlight(pieces, name), multiple, name=name)
-    parse = _Parser(zero_based, with_comments, False)
-    work = _PieceWork(parse, function, run.is_remote, max_rows)
+    parse = partial(_parse, zero_based, with_comments, False)
+    work = partial(_parse_and_apply, parse, function, run.is_remote, max_rows)
 
     def results() -> Iterator[_Parsed]:
         for parsed, made in run.map_shared(work, shared, enumerate(texts)):
@@ -230,7 +225,7 @@ def parse_pieces(
     If ``workers`` is not 0, that many threads read and parse ahead. An invalid line is an error; if
     ``on_bad_line`` is given, the line is passed to it and skipped instead.
     """
-    parse = _Parser(zero_based, with_comments, on_bad_line is not None)
+    parse = partial(_parse, zero_based, with_comments, on_bad_line is not None)
     texts = enumerate(whole_lines(require_svmlight(pieces, name), name=name))
     return _joined(
         parallel.stream(parse, texts, lambda: workers) if workers else map(parse, texts),
@@ -272,37 +267,21 @@ class _Parsed:
     bad_lines: list[BadLine] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Parser:
-    """Parses numbered pieces of text."""
-
-    zero_based: bool
-    with_comments: bool
-    tolerant: bool
-
-    def __call__(self, numbered: tuple[int, bytes]) -> _Parsed:
-        number, text = numbered
-        # a byte-order mark may precede the first line only
-        mark = len(BYTE_ORDER_MARK) if number == 0 and text.startswith(BYTE_ORDER_MARK) else 0
-        return _parse(text, mark, self.zero_based, self.with_comments, self.tolerant)
-
-
-@dataclass(frozen=True)
-class _PieceWork(Generic[Shared, Result]):
-    """Parses a piece of text and applies a function to its blocks, here or on a cluster."""
-
-    parse: _Parser
-    function: Callable[[Shared, Block], Result]
-    travels: bool
-    max_rows: int
-
-    def __call__(self, shared: Shared, numbered: tuple[int, bytes]) -> tuple[_Parsed, list[Result]]:
-        parsed = self.parse(numbered)
-        parsed.blocks = [part for block in parsed.blocks for part in block.slices(self.max_rows)]
-        made = [self.function(shared, block) for block in parsed.blocks]
-        if self.travels:
-            parsed.blocks = [replace(block, rows=_empty(len(block))) for block in parsed.blocks]
-        return parsed, made
+def _parse_and_apply(
+    parse: Callable[[tuple[int, bytes]], _Parsed],
+    function: Callable[[Shared, Block], Result],
+    travels: bool,
+    max_rows: int,
+    shared: Shared,
+    numbered: tuple[int, bytes],
+) -> tuple[_Parsed, list[Result]]:
+    """Parse a piece of text and apply a function to its blocks, here or on a cluster."""
+    parsed = parse(numbered)
+    parsed.blocks = [part for block in parsed.blocks for part in block.slices(max_rows)]
+    made = [function(shared, block) for block in parsed.blocks]
+    if travels:
+        parsed.blocks = [replace(block, rows=_empty(len(block))) for block in parsed.blocks]
+    return parsed, made
 
 
 def _empty(n_rows: int) -> Rows:
@@ -326,9 +305,12 @@ _scratch = _Scratch()
 
 
 def _parse(
-    text: bytes, position: int, zero_based: bool, with_comments: bool, tolerant: bool
+    zero_based: bool, with_comments: bool, tolerant: bool, numbered: tuple[int, bytes]
 ) -> _Parsed:
-    """Parse complete lines; stop at the first invalid line unless ``tolerant``."""
+    """Parse a numbered piece of complete lines, up to the first invalid one unless ``tolerant``."""
+    number, text = numbered
+    # a byte-order mark may precede the first line only
+    position = len(BYTE_ORDER_MARK) if number == 0 and text.startswith(BYTE_ORDER_MARK) else 0
     parsed = _Parsed(len(text))
     scratch = _scratch
     view = memoryview(text)

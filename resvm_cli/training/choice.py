@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.json_files import read_json
@@ -47,13 +47,6 @@ REAL = tuple(name for name in TUNED_NAMES if METHOD_TABLE[name].kind == "number"
 # The order of keys in the file; newer parameters follow.
 ORDER = ("gamma", "degree", "coef0", "c_unl", "w_pos", "n_pos", "n_unl", "n_models")
 OF_KERNEL = ("gamma", "coef0", "degree")
-
-
-@runtime_checkable
-class Tuned(Protocol):
-    """The result of tuning."""
-
-    params: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -139,7 +132,7 @@ def tuned_content(source: Any, method: str | None) -> dict[str, Any]:
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         return checked(read_json(path), path, method)
-    found = source.params if isinstance(source, Tuned) else source
+    found = getattr(source, "params", source)  # of the result of tuning
     if not isinstance(found, Mapping):
         raise ParameterError(
             "{params} must be the result of tune or the path of its best.json, got {value!r}",

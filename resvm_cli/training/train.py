@@ -255,7 +255,15 @@ def _remarks(plan: ModelPlan) -> list[Text]:
     n_draws = sum(each.n_models * each.n_pos for each in plan.plans)
     left_out = (1 - 1 / plan.rows_pos) ** n_draws  # expected fraction of P
     if plan.method == "resvm" and plan.rows_pos >= MANY_POSITIVES and left_out > MAX_LEFT_OUT:
-        return [_unused_positives(plan, left_out)]
+        return [
+            Message(
+                "bags hold at most {largest:,} of the {rows:,} rows of P, and {fraction:.0f} % of P"
+                " is in no bag; a larger {n_pos} or {n_models} uses more of them",
+                largest=max(each.n_pos for each in plan.plans),
+                rows=plan.rows_pos,
+                fraction=100 * left_out,
+            )
+        ]
     largest = max(plan.plans, key=lambda each: each.bag_size)
     return [
         f"bags contain {name} = {size} rows of {which}, which has only {there}:"
@@ -266,17 +274,6 @@ def _remarks(plan: ModelPlan) -> list[Text]:
         )
         if size > there
     ]
-
-
-def _unused_positives(plan: ModelPlan, left_out: float) -> Text:
-    largest = max(each.n_pos for each in plan.plans)
-    return Message(
-        "bags hold at most {largest:,} of the {rows:,} rows of P, and {fraction:.0f} % of P is in"
-        " no bag; a larger {n_pos} or {n_models} uses more of them",
-        largest=largest,
-        rows=plan.rows_pos,
-        fraction=100 * left_out,
-    )
 
 
 def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
