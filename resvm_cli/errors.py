@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 PYTHON_NAMES = {"output": "path"}  # where Python's keyword differs from the command line's
@@ -33,6 +33,12 @@ class Message:
 
 
 Text: TypeAlias = "str | Message"  # a str is taken literally
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Join names by commas; those beyond ``most`` are only counted."""
+    more = f", and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 class _Fields(dict[str, Any]):

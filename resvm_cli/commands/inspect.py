@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.errors import CommandLineError, DataError, Message, ModelError
+from resvm_cli.errors import CommandLineError, DataError, Message, ModelError, listed
 from resvm_cli.options.option_groups import argument
 from resvm_cli.options.running import JSON, output_option
 from resvm_cli.options.training import data_option
@@ -249,8 +249,7 @@ def _columns(encoding: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
     texts = [f"{one['name']} ({len(one['values']):,})" for one in columns if one["kind"] == "text"]
     for name, names in (("numbers", numbers), ("categories", texts)):
         if names:
-            more = f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-            yield name, f"{len(names):,} columns: {', '.join(names[:SHOWN])}{more}"
+            yield name, f"{len(names):,} columns: {listed(names, SHOWN)}"
     yield "missing", encoding["missing"]
 
 

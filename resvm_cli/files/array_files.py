@@ -132,7 +132,7 @@ class StoredArray:
 
         return cls(array.shape, array.dtype, slices, n_stored, n_chunk, array)
 
-    def part(self, start: int, stop: int) -> AnyArray:
+    def part(self, start: int, stop: int | None) -> AnyArray:
         """Return some rows of an array of NumPy or h5py."""
         return np.asarray(self.array[start:stop])
 

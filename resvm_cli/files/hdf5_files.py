@@ -74,8 +74,6 @@ def is_anndata(arrays: Mapping[str, StoredArray], attributes: Attributes) -> boo
 class AnnDataTable(Table):
     """The variables of an AnnData file as columns, then the columns of its observations."""
 
-    id_column = None
-
     def __init__(
         self,
         name: str,
@@ -86,19 +84,14 @@ class AnnDataTable(Table):
         """``wanted`` is the path of another matrix than X, such as layers/counts."""
         self.name = name
         self._arrays, self._attributes = arrays, attributes
-        key = wanted or MATRIX
-        self._key = key
+        self._key = key = wanted or MATRIX
         with reading(name, "AnnData"):
-            self._form = "dense"
-            if key not in arrays:
-                self._form = self._sparse_form(key)
-            shape = self._shape()
-            variables = self._names("raw/var" if key == "raw/X" else "var", shape[1])
-            self._observed = self._observation_columns(shape[0])
-        self._n_variables = self.n_default = len(variables)
-        self._shape_of_matrix = shape
-        if self._form != "dense":
-            self.n_sparse = len(variables)
+            self._form = "dense" if key in arrays else self._sparse_form(key)
+            self._size = n_rows, n_variables = self._shape()
+            variables = self._names("raw/var" if key == "raw/X" else "var", n_variables)
+            self._observed = self._observation_columns(n_rows)
+        self._n_variables = self.n_default = n_variables
+        self.n_sparse = 0 if self._form == "dense" else n_variables
         taken = Counter(variables)
         unique = _made_unique(variables, taken)
         observed = [one if one not in taken else f"obs.{one}" for one in self._observed]
@@ -166,9 +159,7 @@ class AnnDataTable(Table):
         if path in self._arrays:
             return column_of(self.name, path, self._part(path, start, stop))
         if f"{path}/codes" in self._arrays:
-            categories = f"{path}/categories"
-            n_values = self._arrays[categories].shape[0]
-            values = column_of(self.name, path, self._part(categories, 0, n_values))
+            values = column_of(self.name, path, self._part(f"{path}/categories"))
             texts = [str(value) for value in values]
             codes = self._part(f"{path}/codes", start, stop).astype(np.int64)
             if len(codes) and codes.max() >= len(texts):
@@ -180,7 +171,7 @@ class AnnDataTable(Table):
             return np.where(missing, np.nan, values)
         return ["" if gone else text for gone, text in zip(missing, values, strict=True)]
 
-    def _part(self, path: str, start: int, stop: int) -> AnyArray:
+    def _part(self, path: str, start: int = 0, stop: int | None = None) -> AnyArray:
         array = self._arrays[path]
         array.check(self.name, path)
         return array.part(start, stop)
@@ -203,7 +194,7 @@ class AnnDataTable(Table):
 
     def _matrices(self) -> Iterator[tuple[int, int, Rows | AnyArray]]:
         """Yield bounds of rows with the rows themselves."""
-        n_rows, n_columns = self._shape_of_matrix
+        n_rows, n_columns = self._size
         if self._form == "dense":
             array = self._arrays[self._key]
             size = rows_at_once(n_columns)
@@ -212,8 +203,7 @@ class AnnDataTable(Table):
                 part = array.part(start, stop)
                 yield start, stop, part if part.dtype.kind in "iu" else part.astype(np.float64)
             return
-        pointers = self._part(f"{self._key}/indptr", 0, len(self._pointer_range()) + 1)
-        pointers = pointers.astype(np.int64)
+        pointers = self._part(f"{self._key}/indptr").astype(np.int64)
         n_stored = self._arrays[f"{self._key}/data"].shape[0]
         if np.diff(pointers).min(initial=0) < 0 or pointers[0] != 0 or pointers[-1] > n_stored:
             raise ValueError("indptr decreases or exceeds the data")
@@ -229,9 +219,6 @@ class AnnDataTable(Table):
             stop = min(start + MAX_ROWS, n_rows, max(start + 1, full))
             yield start, stop, self._rows(pointers, n_columns, start, stop)
             start = stop
-
-    def _pointer_range(self) -> range:
-        return range(self._shape_of_matrix[0 if self._form == "csr" else 1])
 
     def _rows(self, pointers: IntArray, width: int, start: int, stop: int) -> Rows:
         """Read compressed rows, or all columns, which are transposed."""

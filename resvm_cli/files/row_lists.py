@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError, Message, Text
+from resvm_cli.errors import DataError, Message, Text, listed
 from resvm_cli.files.delimited import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.files.svmlight import Block
@@ -189,32 +189,28 @@ class RowIds:
 
     def _missing(self, name: str, allowed: bool) -> list[str]:
         assert self._known is not None
-        listed = name_of(self._known_path or "")
+        file = name_of(self._known_path or "")
         if not self._examples:
-            what, hint = (
-                "has an id",
-                "name the column of a table that holds the ids: {id_column:NAME}; or ",
-            )
-            if self._is_text:
-                what, hint = "ends in an id (# name)", ""
+            what, hint = "ends in an id (# name)", ""
+            if not self._is_text:
+                what = "has an id"
+                hint = "name the column of a table that holds the ids: {id_column:NAME}; or "
             hint += "list the ids of all rows, one per line and in order, with {ids_file}"
             raise DataError(f"{name}: no row {what}", Message(hint))
         missing = [row_id for row_id in self._known if row_id not in self._lines]
         if not missing:
             return []
-        shown = ", ".join(missing[:SHOWN])
-        if len(missing) > SHOWN:
-            shown += f", and {len(missing) - SHOWN:,} more"
-        summary = f"{len(missing):,} of the {len(self._known):,} ids in {listed} are not in {name}"
+        shown = listed(missing, SHOWN)
+        summary = f"{len(missing):,} of the {len(self._known):,} ids in {file} are not in {name}"
         if len(missing) == len(self._known):
             raise DataError(
-                f"none of the {len(self._known):,} ids in {listed} is in {name}: {shown}",
+                f"none of the {len(self._known):,} ids in {file} is in {name}: {shown}",
                 f"the ids in the data look like this: {', '.join(self._examples[:3])}",
             )
         if not allowed:
             raise DataError(
                 f"{summary}: {shown}",
-                Message("correct {file}, or use {allow_missing:True}", file=listed),
+                Message("correct {file}, or use {allow_missing:True}", file=file),
             )
         return [f"{summary}: {shown}"]
 

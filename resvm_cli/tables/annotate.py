@@ -20,8 +20,11 @@ from resvm_cli.tables.features import TableFeatures
 Columns: TypeAlias = list[list[Any]]  # None for an empty cell
 PREFIX = "resvm_"  # of a result whose name is the name of a column
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-PARQUET = ".parquet"
 ROWS_AT_ONCE = 10_000
+
+
+def _is_parquet(path: str) -> bool:
+    return path.lower().endswith(".parquet")
 
 
 class Cells:
@@ -29,8 +32,8 @@ class Cells:
 
     def __init__(self, table: TableFeatures, *, numbers: bool) -> None:
         """With ``numbers``, the cells of numeric features become numbers, others stay texts."""
-        self.names = table.cell_columns
-        self.integers = table.integer_columns
+        self.names = table.table.columns[table.table.n_sparse :]  # others are in a sparse matrix
+        self.integers = table.table.integers
         self._table = table
         self._numbers = numbers
         self._waiting: Columns = [[] for _ in self.names]
@@ -41,7 +44,9 @@ class Cells:
         while len(self._waiting[0]) < n_rows:
             found = next(self._blocks, None)
             if found is None:
-                raise DataError(f"{self._table.name}: changed while it was being read", "try again")
+                raise DataError(
+                    f"{self._table.table.name}: changed while it was being read", "try again"
+                )
             for column, more in zip(self._waiting, self._columns(*found), strict=True):
                 column += more
         taken = [column[:n_rows] for column in self._waiting]
@@ -80,8 +85,8 @@ def annotated(
     hold integers.
     """
     with whole_file(path) as file:
-        if path.lower().endswith(PARQUET):
-            with _parquet(file, names, integers) as write:
+        if _is_parquet(path):
+            with _parquet(path, file, names, integers) as write:
                 yield write
             return
         line = line_writer(SEPARATORS[path[-4:].lower()])
@@ -100,7 +105,7 @@ class Annotation(ExitStack):
     def __init__(self, path: str, table: TableFeatures) -> None:
         super().__init__()
         self._path = path
-        self._cells = Cells(table, numbers=path.lower().endswith(PARQUET))
+        self._cells = Cells(table, numbers=_is_parquet(path))
         self._write: Callable[[Columns, Columns], None] | None = None
 
     def add(self, block: PredictionBlock) -> None:
@@ -145,7 +150,7 @@ def write_annotated(
     for table, which, shift in zip(tables, (~in_second, in_second), (0, n_first), strict=False):
         places = np.flatnonzero(which)
         if len(places) or not len(numbers):
-            cells = Cells(table, numbers=path.lower().endswith(PARQUET))
+            cells = Cells(table, numbers=_is_parquet(path))
             names |= dict.fromkeys(cells.names)
             integers |= set(cells.integers)
             others |= set(cells.names) - set(cells.integers)
@@ -161,7 +166,7 @@ def write_annotated(
     own = result_names(list(names), list(results))
     # types of Parquet columns come from the first rows, so all are written at once
     n_rows = max(1, len(numbers))  # a Parquet file without rows needs its columns too
-    size = n_rows if path.lower().endswith(PARQUET) else ROWS_AT_ONCE
+    size = n_rows if _is_parquet(path) else ROWS_AT_ONCE
     with annotated(path, [*names, *own], integers - others) as write:
         for start in range(0, n_rows, size):
             part = slice(start, start + size)
@@ -183,15 +188,12 @@ def _text(cell: Any) -> Any:
 
 @contextmanager
 def _parquet(
-    file: BinaryIO, names: Sequence[str], integers: Container[str]
+    path: str, file: BinaryIO, names: Sequence[str], integers: Container[str]
 ) -> Iterator[Callable[[Columns, Columns], None]]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise DataError(
-            "a Parquet file needs the package pyarrow", "pip install pyarrow, or resvm-cli[convert]"
-        ) from None
+    from resvm_cli.files.array_files import package
+
+    parquet = package("pyarrow.parquet", "pyarrow", path, "a Parquet file")
+    pyarrow = package("pyarrow", "pyarrow", path, "a Parquet file")
     writers: list[Any] = []
 
     def write(cells: Columns, results: Columns) -> None:

@@ -8,7 +8,7 @@ numeric columns first.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.errors import DataError, Message, ParameterError, listed
 from resvm_cli.files.delimited import MISSING_WORDS, Table, TableBlock
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -59,8 +59,8 @@ class TableFeatures:
         With ``selective``, columns of ids, dates and free text do not become features. Unless rows
         are ``droppable``, no error suggests dropping them.
         """
-        self._table = table
-        self._roles = roles
+        self.table = table
+        self.roles = roles
         self._selective = selective
         self._droppable = droppable
         self._numbers = {name: number for number, name in enumerate(table.columns)}
@@ -69,7 +69,7 @@ class TableFeatures:
                 "{positive_label} needs {label_column}",
                 "the columns of {file} are: {columns}",
                 file=table.name,
-                columns=_listed(table.columns),
+                columns=listed(table.columns, SHOWN),
             )
         self._label = self._number_of(roles.label, "label_column")
         self._id = self._number_of(roles.row_id or table.id_column, "id_column")
@@ -81,7 +81,7 @@ class TableFeatures:
         self._decided = known is not None
         self._may_grow = known is None
         self._plan: list[tuple[MappedColumn, int]] = []
-        self._missing: MissingRule = roles.missing or "refuse"
+        self.missing: MissingRule = roles.missing or "refuse"
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
         self._kept: IntArray | None = None  # the numbers of other rows; None if none was dropped
@@ -94,11 +94,11 @@ class TableFeatures:
 
     def follow(self, first: TableFeatures) -> None:
         """Share the map of another table, as if the rows of this one came after its rows."""
-        names, own = ([one._table.columns[at] for at in one._features] for one in (first, self))
+        names, own = ([one.table.columns[at] for at in one._features] for one in (first, self))
         for here, there, name in ((names, own, self), (own, names, first)):
             if lacking := sorted(set(here) - set(there)):
                 raise DataError(
-                    f"{name._table.name}: no column '{lacking[0]}', which the other file has",
+                    f"{name.table.name}: no column '{lacking[0]}', which the other file has",
                     Message(
                         "known positives and unlabeled rows need the same columns; choose some:"
                         " {columns}, or omit those that differ: {drop:{names}}",
@@ -110,20 +110,20 @@ class TableFeatures:
 
     def _feature_numbers(self) -> list[int]:
         """The columns that become features, except molecules."""
-        roles = self._roles
+        roles = self.roles
         taken = {self._label, self._id, self._smiles} | self._numbers_of(roles.dropped, "drop")
-        wanted = [number for number in range(len(self._table.columns)) if number not in taken]
+        wanted = [number for number in range(len(self.table.columns)) if number not in taken]
         if roles.only:
             asked = self._numbers_of(roles.only, "columns")
             return [number for number in wanted if number in asked]
-        if self._table.n_default is not None:
-            last = self._table.n_default
+        if self.table.n_default is not None:
+            last = self.table.n_default
             return [number for number in wanted if number < last or number in self._categorical]
         return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
 
     def _apply_map(self) -> None:
         """Fill in as the feature map does; raise ParameterError for a role that it contradicts."""
-        roles = self._roles
+        roles = self.roles
         owner, decides = "{like}", "the feature map decides"
         again = "use it to write another map: {map}"
         if self.map.missing is not None:
@@ -133,7 +133,7 @@ class TableFeatures:
             raise ParameterError(
                 f"{{label_column}}: the column '{{name}}' is one of the features of {owner}",
                 f"its labels would leak the answer; omit it: {again}",
-                name=self._table.columns[self._label or 0],
+                name=self.table.columns[self._label or 0],
             )
         numbers = [column for column in self.map.columns if column.kind == "number"]
         fills = {column.fill for column in numbers} - {None}
@@ -156,9 +156,9 @@ class TableFeatures:
                 f"omit {{{parameter}}}, or {again}",
             )
         if roles.missing is None and self.map.missing is not None:
-            self._missing = self.map.missing
+            self.missing = self.map.missing
         elif fills and roles.missing is None:
-            self._missing = "zero"  # for texts: numbers have their own values
+            self.missing = "zero"  # for texts: numbers have their own values
         if roles.missing == "zero":  # in a copy: the map may belong to a model
             columns = [
                 replace(column, fill=0.0) if column.kind == "number" else column
@@ -175,35 +175,10 @@ class TableFeatures:
         return {column.name: len(column.values) for column in texts}
 
     @property
-    def feature_columns(self) -> list[str]:
-        """The columns that become features."""
-        return [column.name for column, _ in self._plan]
-
-    @property
-    def unnamed(self) -> Sequence[str]:
-        """The names that were given to unnamed columns."""
-        return self._table.unnamed
-
-    @property
-    def missing_rule(self) -> MissingRule:
-        """What is done about missing values."""
-        return self._missing
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether a column holds labels."""
-        return self._label is not None
-
-    @property
-    def name(self) -> str:
-        """The name of the table's file."""
-        return self._table.name
-
-    @property
     def ignored(self) -> list[str]:
         """The columns that have no role, because the feature map has other ones."""
-        used = self._used | self._numbers_of(self._roles.dropped, "drop")
-        names = self._table.columns[: self._table.n_default]
+        used = self._used | self._numbers_of(self.roles.dropped, "drop")
+        names = self.table.columns[: self.table.n_default]
         return [name for number, name in enumerate(names) if number not in used]
 
     @property
@@ -219,9 +194,9 @@ class TableFeatures:
         numbers = {at for column, at in self._plan if column.kind == "number"}
         kept: list[IntArray] = []
         before = 0
-        for block in self._table.blocks(self._used, numbers):
+        for block in self.table.blocks(self._used, numbers):
             encoded = self._encoded(block)
-            if self._missing == "drop":
+            if self.missing == "drop":
                 kept.append(before + np.searchsorted(block.lines, encoded.lines))
                 before += block.n_rows
             yield encoded
@@ -231,21 +206,11 @@ class TableFeatures:
         """Return the row numbers in the file, once all rows were read, from those of kept rows."""
         return numbers if self._kept is None else self._kept[numbers]
 
-    @property
-    def integer_columns(self) -> Collection[str]:
-        """The columns whose type in the file is an integer, possibly with missing values."""
-        return self._table.integers
-
-    @property
-    def cell_columns(self) -> list[str]:
-        """The columns of the table, except those of a sparse matrix."""
-        return self._table.columns[self._table.n_sparse :]
-
     def cells(self) -> Iterator[tuple[TableBlock, IntArray]]:
         """Yield the rows with all columns, and the numbers of those that are not dropped."""
-        for block in self._table.blocks(range(self._table.n_sparse, len(self._numbers))):
+        for block in self.table.blocks(range(self.table.n_sparse, len(self._numbers))):
             kept = np.arange(block.n_rows)
-            if self._missing == "drop":
+            if self.missing == "drop":
                 kept = np.searchsorted(block.lines, self._encoded(block).lines)
             yield block, kept
 
@@ -258,7 +223,7 @@ class TableFeatures:
         """
         at = self._numbers[name]
         cells = block.columns[at]
-        if name in self.integer_columns:  # in a block with missing values they are not integers
+        if name in self.table.integers:  # in a block with missing values they are not integers
             some = [cells[row] for row in rows.tolist()]
             return [None if cell == "" or cell != cell else int(cell) for cell in some]
         if isinstance(cells, np.ndarray) and cells.dtype.kind in "iu":
@@ -283,19 +248,19 @@ class TableFeatures:
         for one in tables:
             one._plan = [(column, one._required(column.name)) for column in self.map.columns]
             one._decided = True
-        if self._missing in ("mean", "median"):
+        if self.missing in ("mean", "median"):
             self._impute(tables)
 
     def _first_block(self) -> TableBlock:
-        first = self._table.first_block(self._used)
+        first = self.table.first_block(self._used)
         if first is None:
-            raise DataError(f"{self._table.name}: no rows", "the file has column names only")
+            raise DataError(f"{self.table.name}: no rows", "the file has column names only")
         return first
 
     def _number_of(self, name: str | None, parameter: str) -> int | None:
         if name is None:
             return None
-        columns = self._table.columns
+        columns = self.table.columns
         if name in self._numbers:
             return self._numbers[name]
         if name.isdecimal() and 1 <= int(name) <= len(columns):
@@ -303,10 +268,10 @@ class TableFeatures:
         raise DataError(
             Message(
                 f"{{file}}: no column '{{name}}' ({{{parameter}}})",
-                file=self._table.name,
+                file=self.table.name,
                 name=name,
             ),
-            f"the columns are: {_listed(columns)}",
+            f"the columns are: {listed(columns, SHOWN)}",
         )
 
     def _numbers_of(self, names: Sequence[str], parameter: str) -> set[int | None]:
@@ -316,19 +281,19 @@ class TableFeatures:
         if name not in self._numbers:
             needs = "feature map" if self.map.missing is None else "model"
             raise DataError(
-                f"{self._table.name}: no column '{name}', which the {needs} needs",
-                f"the columns are: {_listed(self._table.columns)}",
+                f"{self.table.name}: no column '{name}', which the {needs} needs",
+                f"the columns are: {listed(self.table.columns, SHOWN)}",
             )
         return self._numbers[name]
 
     def _decide_kinds(self, firsts: Sequence[tuple[TableFeatures, TableBlock]]) -> None:
         """Decide from the first rows of all tables how each column is encoded."""
-        roles, names = self._roles, self._table.columns
+        roles, names = self.roles, self.table.columns
         texts, columns = [], []
         for number in self._features:
             name = names[number]
             cells = [(first, one._numbers[name]) for one, first in firsts]
-            is_sparse = number < self._table.n_sparse
+            is_sparse = number < self.table.n_sparse
             if number in self._categorical or (not is_sparse and is_text(cells, name)):
                 content = content_of(cells) if self._selective else None
                 if content and number not in self._categorical and not roles.only:
@@ -336,7 +301,7 @@ class TableFeatures:
                 else:
                     texts.append(name)
             else:
-                fill = 0.0 if self._missing == "zero" else None
+                fill = 0.0 if self.missing == "zero" else None
                 columns.append(MappedColumn(name, "number", self.map.add(name), fill))
         if self._smiles is not None:
             column = MappedColumn(names[self._smiles], "morgan", counts=roles.counts)
@@ -350,14 +315,13 @@ class TableFeatures:
 
     def _impute(self, tables: Sequence[TableFeatures]) -> None:
         """Read all numbers once to compute the mean or median of each column."""
-        dense = self._table.n_sparse
-        numbers = [(one, at) for one, at in self._plan if one.kind == "number" and at >= dense]
-        median = self._missing == "median"
+        numbers = self._dense_numbers
+        median = self.missing == "median"
         kept: list[list[FloatArray]] = [[] for _ in numbers]
         sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
         for table in tables:
             numeric = {table._numbers[column.name] for column, _ in numbers}
-            for block in table._table.blocks(table._used, numeric):
+            for block in table.table.blocks(table._used, numeric):
                 for index, (column, _) in enumerate(numbers):
                     values = numbers_of(block, table._numbers[column.name], column.name)
                     values = values[~np.isnan(values)]
@@ -368,8 +332,8 @@ class TableFeatures:
         for index, (column, _) in enumerate(numbers):
             if not counts[index]:
                 raise DataError(
-                    f"{self._table.name}: column '{column.name}' has no numbers to compute a"
-                    f" {self._missing} from",
+                    f"{self.table.name}: column '{column.name}' has no numbers to compute a"
+                    f" {self.missing} from",
                     Message("omit it: {drop:{column}}", column=shlex.quote(column.name)),
                 )
             middle = (
@@ -409,7 +373,7 @@ class TableFeatures:
 
     @cached_property
     def _dense_numbers(self) -> list[tuple[MappedColumn, int]]:
-        dense = self._table.n_sparse
+        dense = self.table.n_sparse
         return [(one, at) for one, at in self._plan if one.kind == "number" and at >= dense]
 
     @cached_property
@@ -419,9 +383,9 @@ class TableFeatures:
     @cached_property
     def _sparse_features(self) -> IntArray:
         """The feature of each column of a sparse matrix, or 0; its first column is 1."""
-        features = np.zeros(self._table.n_sparse + 1, np.int64)
+        features = np.zeros(self.table.n_sparse + 1, np.int64)
         for column, at in self._plan:
-            if at < self._table.n_sparse:
+            if at < self.table.n_sparse:
                 features[at + 1] = column.first
         return features
 
@@ -440,7 +404,7 @@ class TableFeatures:
         for index, (column, at) in enumerate(numbers):
             values = numbers_of(block, at, column.name, like=not self._may_grow)
             missing = np.isnan(values)
-            if self._missing == "drop":
+            if self.missing == "drop":
                 kept &= ~missing
             elif column.fill is None and missing.any():
                 row = int(np.flatnonzero(missing)[0])
@@ -467,9 +431,9 @@ class TableFeatures:
             feature = column.values.get(text, 0)
             if text.lower() in MISSING_WORDS:
                 feature = 0  # all features of this column are 0
-                if self._missing == "refuse":
+                if self.missing == "refuse":
                     raise self._no_value(block, cells.index(cell), at, column)
-                if self._missing == "drop":
+                if self.missing == "drop":
                     kept &= np.array([one != cell for one in cells], bool)
             elif not feature and self._may_grow:
                 feature = self._new_value(block, column, cells.index(cell), at, text)
@@ -499,7 +463,6 @@ class TableFeatures:
     def _fingerprints(
         self, block: TableBlock, column: MappedColumn, at: int, kept: Mask
     ) -> Entries:
-
         morgan = Morgan(column.bits, column.radius, column.counts)
         rows: list[int] = []
         features: list[int] = []
@@ -507,7 +470,7 @@ class TableFeatures:
         for row, cell in enumerate(texts_of(block.columns[at])):
             found = morgan.bits(cell.strip())
             if found is None:
-                if self._missing == "drop":
+                if self.missing == "drop":
                     kept[row] = False
                     continue
                 raise DataError(
@@ -525,14 +488,14 @@ class TableFeatures:
         if self._label is None:
             return None
         cells = block.columns[self._label]
-        if self._roles.positive_labels:
+        if self.roles.positive_labels:
             texts = [text.strip() for text in texts_of(cells)]
             if len(self.labels_seen) < SHOWN:
                 self.labels_seen.update(dict.fromkeys(texts[:1000]))
-            is_positive = matcher(self._roles.positive_labels)
+            is_positive = matcher(self.roles.positive_labels)
             known = {text: float(is_positive(text)) for text in set(texts)}
             return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts))
-        return labels_of(block, self._label, self._table.columns[self._label])
+        return labels_of(block, self._label, self.table.columns[self._label])
 
 
 def _rows_of(n_rows: int, parts: list[Entries]) -> Rows:
@@ -544,8 +507,3 @@ def _rows_of(n_rows: int, parts: list[Entries]) -> Rows:
     indptr = np.zeros(n_rows + 1, np.int64)
     np.cumsum(np.bincount(row, minlength=n_rows), out=indptr[1:])
     return Rows(indptr, feature.astype(np.int32), value)
-
-
-def _listed(names: Sequence[Any]) -> str:
-    shown = ", ".join(map(str, names[:SHOWN]))
-    return shown + (f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")

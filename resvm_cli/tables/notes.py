@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from resvm_cli.errors import Message, Text
+from resvm_cli.errors import Message, Text, listed
 from resvm_cli.files.file_kinds import USUAL_NAMES
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.tables.encoding import MappedColumn
@@ -69,7 +69,7 @@ class ColumnExtremes:
                 column=shlex.quote(name),
             )
         if constant:
-            yield f"columns with the same value in every row: {_listed(constant)}"
+            yield f"columns with the same value in every row: {listed(constant, SHOWN)}"
 
     def _categories_tell(self, features: IntArray) -> bool:
         """Whether no category, and no missing value, is in both P and U; few must explain P."""
@@ -81,14 +81,14 @@ class ColumnExtremes:
 
 def doubtful_columns(table: TableFeatures) -> Iterator[Text]:
     """Yield warnings about feature columns that may really be labels or row numbers."""
-    for name in table.feature_columns:
+    for name in (column.name for column in table.map.columns):
         texts = []
-        if not table.has_labels and name.lower() in USUAL_NAMES["label_column"]:
+        if table.roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
             texts.append(
                 "the column '{name}' is among the features; if it contains labels, they leak the"
                 " answer: use {label_column} {column} or {drop} {column}"
             )
-        if name in table.unnamed:
+        if name in table.table.unnamed:
             texts.append(
                 "the column '{name}' has no name in the file and is among the features; if it"
                 " numbers the rows, use {id_column} {column} or {drop} {column}"
@@ -108,8 +108,9 @@ def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:
 
 def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
     """Yield notes about a table whose columns became the features of a model."""
-    if names := table.ignored:
-        yield f"{table.name}: columns that the model does not use were ignored: {_listed(names)}"
+    if table.ignored:
+        names = listed(table.ignored, SHOWN)
+        yield f"{table.table.name}: columns that the model does not use were ignored: {names}"
     yield from notes_on_rows(table, "the model")
 
 
@@ -133,9 +134,4 @@ def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterat
 def remark_on_categories(table: TableFeatures) -> Text | None:
     """Return which columns are one-hot encoded; None if none is."""
     counts = [f"{name} ({n_values:,} values)" for name, n_values in table.categories.items()]
-    return f"categorical columns: {_listed(counts)}" if counts else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f", and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return f"categorical columns: {listed(counts, SHOWN)}" if counts else None

@@ -254,8 +254,8 @@ class TrainingData(PUData):
     def encoding(self) -> dict[str, Any] | None:
         if not self._tables:
             return None
-        rule = self._tables[0].missing_rule
-        return replace(self._tables[0].map, missing=rule).content()
+        first = self._tables[0]
+        return replace(first.map, missing=first.missing).content()
 
     def read_alike(self, path: str) -> Iterator[Block]:
         """Yield the rows of another file, with the features that P and U have."""
