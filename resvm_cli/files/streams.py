@@ -88,9 +88,11 @@ def read_regular(path: str, limit: int = -1, *, follow_links: bool = True) -> by
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
     try:
         with open(os.open(path, flags), "rb") as handle:
-            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+            status = os.fstat(handle.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise FileError(f"{path}: not a regular file")
-            return handle.read(limit)
+            # a limit may be far larger than the file, and its bytes are allocated
+            return handle.read(min(limit, status.st_size + 1))
     except OSError as error:
         raise cannot("read", path, error) from None
 

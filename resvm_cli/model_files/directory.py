@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,9 +33,10 @@ from resvm_cli.model_files.members import (
     TRAIN_AGAIN,
     member_entry,
     member_name,
-    member_texts,
     parse_members,
     read_bounded,
+    read_member,
+    read_verified,
 )
 from resvm_cli.model_files.out_of_bag_table import OutOfBag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
@@ -190,16 +191,11 @@ def load_model(path: str) -> StoredModel:
     return read_consistently(path, lambda: _load(path))
 
 
-def load_with_out_of_bag(
-    path: str, *, required: bool, workers: Callable[[], int] = lambda: 1
-) -> StoredModel:
-    """Load a model and its out-of-bag values, consistently even if the model is being replaced.
-
-    If the members are large, they are read by ``workers()`` threads.
-    """
+def load_with_out_of_bag(path: str, *, required: bool) -> StoredModel:
+    """Load a model and its out-of-bag values, consistently even if the model is being replaced."""
 
     def load() -> StoredModel:
-        stored = _load(path, workers)
+        stored = _load(path)
         if not required and stored.manifest.get("out_of_bag") is None:
             return stored
         table = load_out_of_bag(path, stored.manifest, of_positives=required)
@@ -208,7 +204,7 @@ def load_with_out_of_bag(
     return read_consistently(path, load)
 
 
-def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
+def _load(path: str) -> StoredModel:
     manifest = read_manifest(path)
     try:
         plan, groups = _plan(manifest)
@@ -221,7 +217,10 @@ def _load(path: str, workers: Callable[[], int] = lambda: 1) -> StoredModel:
         raise ModelError(f"{path}/{MANIFEST}: invalid scaling", TRAIN_AGAIN) from None
     if os.path.islink(f"{path}/{MEMBERS}"):
         raise ModelError(f"{path}/{MEMBERS}: a link, which is not followed", TRAIN_AGAIN)
-    texts = member_texts(path, manifest["members"], workers)
+    texts = (
+        (f"{path}/{member_name(number)}", read_member(path, number, entry))
+        for number, entry in enumerate(manifest["members"])
+    )
     ensemble = parse_members(texts, groups, manifest["method"] == "cwsvm")
     ensemble = replace(ensemble, scalings=scalings)
     return StoredModel(manifest, plan, decision, ensemble, encoding=stored_encoding(manifest))
@@ -294,9 +293,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool =
             f"{path}: has no out-of-bag values of known positives: {why}", Message(hint)
         )
     name = f"{path}/{OUT_OF_BAG}"
-    text = read_bounded(name, entry["bytes"])
-    if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
-        raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
+    text = read_verified(name, entry)
     try:
         table = OutOfBag.parse(text)
     except ValueError:

@@ -12,29 +12,23 @@ import hashlib
 import itertools
 import math
 import os
-import queue
 import re
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from resvm_cli.errors import DataError, ModelError
+from resvm_cli.errors import DataError, FileError, ModelError
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.files.streams import read_regular
 from resvm_cli.files.svmlight import format_rows, parse_pieces
 from resvm_cli.model.ensemble import Ensemble, Group, Member
 from resvm_cli.rows import Rows
-from resvm_cli.running import parallel
 from resvm_cli.svm.kernels import Kernel, wrong_serials
 
-Text: TypeAlias = bytes | memoryview
-
 MEMBERS = "members"
-MIN_SHARED_BYTES = 1 << 24  # smaller models are read without threads, which take time to start
 MAX_WEIGHTS_LINE = 1 << 30
-BATCH_BYTES = 1 << 20  # bytes that a thread reads at a time
 TRAIN_AGAIN = "copy the model again, or train it again"
 # The first line of a member that weights features. LIBSVM's loader stops at it and prints the word.
 WEIGHTS = b"multiply_features_by "
@@ -60,82 +54,25 @@ def member_entry(text: bytes) -> dict[str, Any]:
     }
 
 
-class _Buffer:
-    """Memory that is reused for one text after another; allocating new pages would be slower."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-
-    def view(self, size: int) -> memoryview:
-        """Return ``size`` bytes, overwriting those of the previous call."""
-        if len(self._bytes) < size:
-            self._bytes = bytearray(size + size // 4)
-        return memoryview(self._bytes)[:size]
-
-
 def read_bounded(name: str, limit: int) -> bytes:
     """Read a regular file of a model; if it exceeds ``limit`` bytes, return ``limit`` + 1 bytes."""
-    return bytes(_read_into(_Buffer(), name, limit))
-
-
-def _read_into(buffer: _Buffer, name: str, limit: int) -> memoryview:
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ModelError(f"{name}: not a regular file", TRAIN_AGAIN)
-            text, size = buffer.view(min(limit, status.st_size) + 1), 0
-            while size < len(text) and (more := os.readv(descriptor, [text[size:]])):
-                size += more
-            return text[:size]
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise ModelError(f"{name}: cannot read: {error.strerror}", TRAIN_AGAIN) from None
+        return read_regular(name, limit + 1, follow_links=False)
+    except FileError as error:
+        raise ModelError(error.message, TRAIN_AGAIN) from None
 
 
-def member_texts(
-    path: str, entries: list[dict[str, Any]], workers: Callable[[], int]
-) -> Iterator[tuple[str, memoryview]]:
-    """Yield file names and texts of the members in order; a text is valid until the next one."""
-    ends = list(itertools.accumulate(entry["bytes"] for entry in entries))
-    names = [f"{path}/{member_name(number)}" for number in range(len(entries))]
-    if ends[-1] < MIN_SHARED_BYTES or (n_workers := workers()) == 1:
-        buffer = _Buffer()
-        for name, entry in zip(names, entries, strict=True):
-            yield name, _read_verified(name, entry, buffer)
-        return
-    unused: queue.SimpleQueue[_Buffer] = queue.SimpleQueue()
-
-    def read_one(number: int) -> tuple[_Buffer, memoryview]:
-        try:
-            buffer = unused.get_nowait()
-        except queue.Empty:
-            buffer = _Buffer()
-        return buffer, _read_verified(names[number], entries[number], buffer)
-
-    def read(numbers: Sequence[int]) -> list[tuple[_Buffer, memoryview]]:
-        return list(map(read_one, numbers))
-
-    batches = itertools.groupby(range(len(entries)), lambda number: ends[number] // BATCH_BYTES)
-    tasks = [list(numbers) for _, numbers in batches]
-    texts = itertools.chain.from_iterable(parallel.run(read, tasks, n_workers))
-    for name, (buffer, text) in zip(names, texts, strict=True):
-        yield name, text
-        unused.put(buffer)
+def read_verified(name: str, entry: dict[str, Any]) -> bytes:
+    """Read a file and check it against its entry in a manifest or record."""
+    text = read_bounded(name, entry["bytes"])
+    if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
+        raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
+    return text
 
 
 def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
     """Read a member's text and check it against its entry."""
-    return bytes(_read_verified(f"{path}/{member_name(number)}", entry, _Buffer()))
-
-
-def _read_verified(name: str, entry: dict[str, Any], buffer: _Buffer) -> memoryview:
-    text = _read_into(buffer, name, entry["bytes"])
-    if len(text) != entry["bytes"] or hashlib.sha256(text).hexdigest() != entry["sha256"]:
-        raise ModelError(f"{name}: changed since it was written (digest differs)", TRAIN_AGAIN)
-    return text
+    return read_verified(f"{path}/{member_name(number)}", entry)
 
 
 def format_members(ensemble: Ensemble) -> Iterator[bytes]:
@@ -179,7 +116,7 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
 
 
 def parse_members(
-    texts: Iterable[tuple[str, Text]], groups: Sequence[Group], single: bool
+    texts: Iterable[tuple[str, bytes]], groups: Sequence[Group], single: bool
 ) -> Ensemble:
     """Parse an ensemble from names and texts of its members; kernels must match their groups.
 
@@ -223,18 +160,18 @@ def _parse_lines(shared: Any) -> Rows:
     raise AssertionError(status)
 
 
-def _parse_member(text: Text, head: bytes, shared: Any) -> Member:
+def _parse_member(text: bytes, head: bytes, shared: Any) -> Member:
     """Parse one member, with its support vectors numbered by distinct line (raises ValueError)."""
     weights, start = _parse_weights(text)
     stop = start + len(head)
-    found = _REST_OF_HEAD.match(text, stop) if text[start:stop] == head else None
+    found = _REST_OF_HEAD.match(text, stop) if text.startswith(head, start) else None
     if found is None:
         raise ValueError("its header differs from the manifest")
     size, n_positive, n_unlabeled = map(int, found.group(1, 3, 4))
     body = memoryview(text)[found.end() :]
     # each support vector takes at least two bytes, which bounds the allocated memory
     plausible = 0 < size <= len(body) // 2 and n_positive + n_unlabeled == size
-    if not plausible or text[-1:] != b"\n":
+    if not plausible or not text.endswith(b"\n"):
         raise _miscounted(size, body)
     coefficients, numbers = np.empty(size), np.empty(size, np.int64)
     status, n_vectors = tokenizer.vectors(shared, body, coefficients, numbers)
@@ -250,12 +187,12 @@ def _parse_member(text: Text, head: bytes, shared: Any) -> Member:
     return Member(numbers, coefficients, rho, n_positive, weights)
 
 
-def _parse_weights(text: Text) -> tuple[Rows | None, int]:
+def _parse_weights(text: bytes) -> tuple[Rows | None, int]:
     """Return the factors of features and where the rest begins; None if there are no factors."""
-    if text[: len(WEIGHTS)] != WEIGHTS:
+    if not text.startswith(WEIGHTS):
         return None, 0
-    end = bytes(text[:MAX_WEIGHTS_LINE]).find(b"\n")
-    line = bytes(text[len(WEIGHTS) : max(0, end)])
+    end = text.find(b"\n", 0, MAX_WEIGHTS_LINE)
+    line = text[len(WEIGHTS) : max(0, end)]
     try:
         (block,) = parse_pieces([b"1 %b\n" % line], "feature weights", zero_based=True)
     except DataError:

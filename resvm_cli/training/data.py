@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -204,12 +203,7 @@ class TrainingData(PUData):
     def __enter__(self) -> TrainingData:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *details: object) -> None:
         self._opened.close()
 
     def _open(self, path: str, *, once: bool) -> RowInput:
@@ -562,28 +556,23 @@ class TrainingData(PUData):
             if len(self._kept) > 1:
                 self._kept = [Rows.concatenate(self._kept)]
             return self._kept[0].take(numbers) if self._kept else Rows.empty().take(numbers)
-        if not self._rows.is_text:
-            return self._fetch_from_table(numbers)
+        if not self._rows.is_text:  # the whole table is read again
+            return _chosen(self.unlabeled(), numbers)
         spans = self._index.spans(self._rows_of_file(numbers))
         texts = self._source.spans(spans.bounds)
         places = spans.positions
         name = self._source.name
         if self.input.unchecked:
             texts, places = spans.lines(texts), np.arange(len(numbers))
-        parts: list[Rows] = []
-        before = 0
 
         def refuse(bad: BadLine) -> None:
             line = bad.line if not self.input.unchecked else numbers[bad.line - 1] + 1
             raise replace(bad, line=int(line)).error(name)
 
-        for block in parse_pieces(
+        blocks = parse_pieces(
             join_texts(texts, PIECE), name, zero_based=self.zero_based, on_bad_line=refuse
-        ):
-            first, last = np.searchsorted(places, [before, before + len(block)])
-            parts.append(block.rows.take(places[first:last] - before))
-            before += len(block)
-        rows = Rows.concatenate(parts)
+        )
+        rows = _chosen((block.rows for block in blocks), places)
         if len(rows) != len(numbers):
             raise DataError(
                 f"{name}: a line drawn as a row is blank or a comment",
@@ -594,12 +583,13 @@ class TrainingData(PUData):
             _ = self.n_features  # rejects features beyond the declared number
         return rows
 
-    def _fetch_from_table(self, numbers: IntArray) -> Rows:
-        """Read the whole table again, block by block, and keep the rows with these numbers."""
-        parts: list[Rows] = []
-        before = 0
-        for rows in self.unlabeled():
-            first, last = np.searchsorted(numbers, [before, before + len(rows)])
-            parts.append(rows.take(numbers[first:last] - before))
-            before += len(rows)
-        return Rows.concatenate(parts)
+
+def _chosen(blocks: Iterable[Rows], numbers: IntArray) -> Rows:
+    """Return the rows with these ascending numbers, counted over all blocks."""
+    parts: list[Rows] = []
+    before = 0
+    for rows in blocks:
+        first, last = np.searchsorted(numbers, [before, before + len(rows)])
+        parts.append(rows.take(numbers[first:last] - before))
+        before += len(rows)
+    return Rows.concatenate(parts)

@@ -131,32 +131,6 @@ def test_any_changed_byte_of_any_file_is_refused(stored):
     directory.load_model(str(stored))
 
 
-def test_members_are_read_by_several_threads_to_the_same_model(stored, monkeypatch):
-    alone = directory.load_with_out_of_bag(stored, required=False)
-    monkeypatch.setattr(members, "MIN_SHARED_BYTES", 0)
-    asked = []
-    for batch in (1, 1000, 1 << 20):
-        monkeypatch.setattr(members, "BATCH_BYTES", batch)
-        shared = directory.load_with_out_of_bag(
-            stored, required=False, workers=lambda: asked.append(2) or 2
-        )
-        assert shared.ensemble.pool.values.tobytes() == alone.ensemble.pool.values.tobytes()
-        for one, other in zip(shared.ensemble.members, alone.ensemble.members, strict=True):
-            assert one.support.tolist() == other.support.tolist()
-            assert one.coefficients.tolist() == other.coefficients.tolist()
-            assert one.rho == other.rho
-    assert len(asked) == 3
-
-
-def test_threads_report_a_damaged_member_by_name(stored, monkeypatch):
-    monkeypatch.setattr(members, "MIN_SHARED_BYTES", 0)
-    monkeypatch.setattr(members, "BATCH_BYTES", 1)
-    path = Path(stored) / "members/00001.model"
-    path.write_bytes(path.read_bytes().replace(b"rho ", b"rho 1"))
-    with pytest.raises(ModelError, match=r"00001\.model: changed since it was written"):
-        directory.load_with_out_of_bag(stored, required=False, workers=lambda: 2)
-
-
 def test_a_removed_line_and_a_removed_file_are_reported_by_name(stored):
     path = stored / "members" / "00001.model"
     lines = path.read_bytes().splitlines(keepends=True)

@@ -88,7 +88,7 @@ def predict_files(
     names = output_names(list(sources), SUFFIXES[request.form])
     targets = [(Message("{out_dir}"), os.path.join(target, name)) for name in names]
     check_outputs(targets, [("FILE", source) for source in sources])
-    model = load_model(request, run)
+    model = load_model(request)
     outputs = OutputDirectory(target)
     own = share.of(len(sources)) if share is not None else range(len(sources))
     n_skipped = 0
@@ -115,11 +115,11 @@ def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict
     }
 
 
-def load_model(request: PredictRequest, run: Run) -> StoredModel:
+def load_model(request: PredictRequest) -> StoredModel:
     """Load the model with its out-of-bag values, which a recall threshold requires."""
     rule = request.threshold
     required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
-    return load_with_out_of_bag(request.model, required=required, workers=run.threads)
+    return load_with_out_of_bag(request.model, required=required)
 
 
 def predict(request: PredictRequest, run: Run, model: StoredModel | None = None) -> PredictResult:
@@ -127,7 +127,7 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
 
     The model is loaded unless ``model`` is given.
     """
-    model = model or load_model(request, run)
+    model = model or load_model(request)
     if request.zero_based and not model.zero_based:
         raise ParameterError(
             "the model was trained on features counted from 1, not with {zero_based:True}",
