@@ -136,7 +136,8 @@ def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> li
     found: dict[str, int] = {}
     given = {text.strip() for text in names}
     for number, text in enumerate(names):
-        name = text.strip() or name_unnamed(number, given)
+        own = str(number + 1)
+        name = text.strip() or (f"unnamed {own}" if own in given else own)
         if name in found:
             raise DataError(
                 f"{where(number)}: column '{name}' appears twice, first as column"
@@ -145,12 +146,6 @@ def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> li
             )
         found[name] = number
     return list(found)
-
-
-def name_unnamed(number: int, given: Container[str]) -> str:
-    """Name an unnamed column by its number, unless another column has that name."""
-    text = str(number + 1)
-    return f"unnamed {text}" if text in given else text
 
 
 def read_number(text: str, decimal_comma: bool = False) -> float:

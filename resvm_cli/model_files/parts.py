@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -181,29 +181,9 @@ def _read_header(path: str) -> dict[str, Any]:
     return header
 
 
-@dataclass(frozen=True, eq=False)
-class JoinedParts:
-    """Parts that together make up a complete model."""
-
-    parts: Sequence[PartDirectory]  # in the order of their members
-    notes: tuple[str, ...]
-
-    @property
-    def description(self) -> dict[str, Any]:
-        return self.parts[0].description
-
-    def records(self) -> Iterator[tuple[PartDirectory, MemberRecord]]:
-        """Yield the records of all members in order, each with its part."""
-        for part in self.parts:
-            for number in part.members:
-                yield part, part.record(number)
-
-
-def join_parts(paths: Sequence[str]) -> JoinedParts:
-    """Put parts in order; reject gaps, overlaps and parts of different models."""
-    parts = sorted(
-        (PartDirectory.read(path) for path in paths), key=lambda part: part.members.start
-    )
+def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
+    """Return the parts of a whole model in order, with notes; reject gaps, overlaps and others."""
+    parts = sorted(map(PartDirectory.read, paths), key=lambda part: part.members.start)
     first = parts[0]
     notes: list[str] = []
     for part in parts[1:]:
@@ -227,7 +207,7 @@ def join_parts(paths: Sequence[str]) -> JoinedParts:
             f"{len(missing):,} of {total:,} members are missing: {as_ranges(missing)}",
             _how_to_complete(parts, missing, total),
         )
-    return JoinedParts(parts, tuple(notes))
+    return parts, notes
 
 
 def _differing(there: dict[str, Any], here: dict[str, Any], within: str = "") -> list[str]:

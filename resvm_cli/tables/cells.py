@@ -121,7 +121,8 @@ def _is_missing(cell: str) -> bool:
 
 def content_of(cells: Cells) -> str | None:
     """Return what a column of texts holds if it can hardly be categories, from its first rows."""
-    tables = [_present_texts(block, at) for block, at in cells]
+    stripped = ([text.strip() for text in texts_of(block.columns[at])] for block, at in cells)
+    tables = [[text for text in texts if not _is_missing(text)] for texts in stripped]
     texts = list(chain.from_iterable(tables))
     if len(texts) < MIN_TEXTS:
         return None
@@ -135,11 +136,6 @@ def content_of(cells: Cells) -> str | None:
     in_each = all(len(set(own)) == len(own) for own in tables)
     enough = n_distinct == len(texts) or max(map(len, tables)) >= MIN_TEXTS
     return "ids" if in_each and enough else None
-
-
-def _present_texts(block: TableBlock, at: int) -> list[str]:
-    texts = [text.strip() for text in texts_of(block.columns[at])]
-    return [text for text in texts if not _is_missing(text)]
 
 
 def _is_like_a_number(text: str) -> bool:

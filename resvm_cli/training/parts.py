@@ -18,12 +18,7 @@ from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import check_model_target, save_model
 from resvm_cli.model_files.members import format_members, member_name, parse_members
-from resvm_cli.model_files.parts import (
-    JoinedParts,
-    MemberRecord,
-    PartDirectory,
-    join_parts,
-)
+from resvm_cli.model_files.parts import MemberRecord, PartDirectory, join_parts
 from resvm_cli.parameters import RuleName
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
@@ -103,25 +98,25 @@ def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
 def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -> TrainResult:
     """Join parts into a complete model."""
     check_model_target(target, force=force)
-    joined = join_parts(paths)
-    manifest, plan, summary = assemble(joined, target, force=force)
-    for text in (*joined.notes, *unfinished_note(plan, manifest["unconverged"])):
+    parts, notes = join_parts(paths)
+    manifest, plan, summary = assemble(parts, target, force=force)
+    for text in (*notes, *unfinished_note(plan, manifest["unconverged"])):
         run.notice(text)
     expected = ExpectedPerformance.from_table(summary.decision, summary.table)
     return TrainResult(target, manifest, plan, expected, tuple(run.notes))
 
 
 def assemble(
-    joined: JoinedParts, target: str, *, force: bool
+    parts: Sequence[PartDirectory], target: str, *, force: bool
 ) -> tuple[dict[str, Any], ModelPlan, OutOfBagSummary]:
-    """Write the complete model; return its manifest, plan and out-of-bag summary."""
-    records = list(joined.records())
+    """Write the complete model from its parts; return its manifest, plan and out-of-bag summary."""
+    records = [(part, part.record(number)) for part in parts for number in part.members]
     values = np.array([record.values for _, record in records])
     n_unconverged = sum(not record.converged for _, record in records)
-    description = dict(joined.description)
+    description = dict(parts[0].description)
     rule = description.pop("rule")
     plan, groups = ModelPlan.from_description(description)
-    sample = OutOfBagSample(*(np.array(numbers, np.int64) for numbers in joined.parts[0].judged))
+    sample = OutOfBagSample(*(np.array(numbers, np.int64) for numbers in parts[0].judged))
     summary = OutOfBagSummary.from_values(plan, rule, sample, values)
 
     def members() -> Iterator[bytes]:

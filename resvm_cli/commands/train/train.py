@@ -252,7 +252,8 @@ def _finish(
     with _say_what_is_kept(part, run, advice):
         for trained in train_missing(part, plan, budget, data, run):
             last = trained
-    manifest, _, summary = assemble(join_parts([part.path]), target, force=force)
+    parts, _ = join_parts([part.path])
+    manifest, _, summary = assemble(parts, target, force=force)
     remove_part(part.path)
     texts = unfinished_note(plan, manifest["unconverged"])
     if last is not None:
