@@ -99,13 +99,11 @@ def read_inspection(
 
 
 def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
-    from resvm_cli.model_files import directory
+    from resvm_cli.model_files.directory import load_with_out_of_bag
 
-    stored = directory.load_model(path)
+    stored = load_with_out_of_bag(path, required=False)
     if names is None and stored.encoding is not None:
         names = stored.encoding.names
-    if stored.manifest.get("out_of_bag") is not None:
-        directory.load_out_of_bag(path, stored.manifest, of_positives=False)
     return Inspection(
         path,
         stored.manifest,

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.errors import FileError, Message, ModelError, ParameterError
+from resvm_cli.errors import FileError, ModelError, ParameterError
 from resvm_cli.files.atomic import read_consistently, recover, whole_directory
 from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import cannot
@@ -36,9 +36,8 @@ from resvm_cli.model_files.members import (
     parse_members,
     read_bounded,
     read_member,
-    read_verified,
 )
-from resvm_cli.model_files.out_of_bag_table import OutOfBag
+from resvm_cli.model_files.out_of_bag_table import OUT_OF_BAG, OutOfBag, load_out_of_bag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
@@ -51,7 +50,6 @@ PLAIN_FORMAT = 2  # for models without anything that only format 3 has
 READ_FORMATS = (1, PLAIN_FORMAT, FORMAT)
 KIND = "resvm-model"
 MANIFEST = "manifest.json"
-OUT_OF_BAG = "out_of_bag.tsv"
 MAX_MANIFEST = 1 << 28
 MAX_NAME = 200
 
@@ -279,31 +277,6 @@ def _decision(manifest: dict[str, Any]) -> DecisionRule:
     if manifest["format"] == 1:
         return DecisionRule.plain(single=manifest["method"] == "cwsvm")
     return DecisionRule.from_description(manifest["decision"])
-
-
-def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool = True) -> OutOfBag:
-    """Load the out-of-bag values; with ``of_positives``, some must be of known positives."""
-    entry = manifest.get("out_of_bag")
-    if entry is None:
-        why = f"{manifest['method']} trains every member on all of P"
-        hint = "use {method:resvm}, or set {threshold} to a number, top=K or fraction=F"
-        if manifest["method"] == "resvm":
-            why, hint = "an older version of resvm wrote it", "train it again with the same seed"
-        raise ModelError(
-            f"{path}: has no out-of-bag values of known positives: {why}", Message(hint)
-        )
-    name = f"{path}/{OUT_OF_BAG}"
-    text = read_verified(name, entry)
-    try:
-        table = OutOfBag.parse(text)
-    except ValueError:
-        raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
-    if of_positives and not table.positive.any():
-        raise ModelError(
-            f"{path}: every member was trained on every known positive, so none is out of bag",
-            Message("train with a smaller {n_pos}, or set {threshold} to a number"),
-        )
-    return table
 
 
 def stored_plan(stored: StoredModel, path: str) -> ModelPlan:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import Message, ModelError
+from resvm_cli.model_files.members import TRAIN_AGAIN, read_verified
 from resvm_cli.parameters import MethodName, RuleName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
@@ -15,6 +16,7 @@ from resvm_cli.rows import FloatArray, IntArray
 if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
 
+OUT_OF_BAG = "out_of_bag.tsv"
 HEADER = "set\trow\tdecision_value\tmean_value\tmembers"
 HEADER_1 = "row\tdecision_value\tmembers"  # format 1: only known positives, and no mean values
 MAX_DIGITS = 18
@@ -75,6 +77,36 @@ class OutOfBag:
         )
 
 
+def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool = True) -> OutOfBag:
+    """Load the out-of-bag values; with ``of_positives``, some must be of known positives."""
+    entry = manifest.get("out_of_bag")
+    if entry is None:
+        why, hint = _why_missing(manifest["method"])
+        raise ModelError(
+            f"{path}: has no out-of-bag values of known positives: {why}",
+            Message(hint + ", or set {threshold} to a number, top=K or fraction=F"),
+        )
+    name = f"{path}/{OUT_OF_BAG}"
+    text = read_verified(name, entry)
+    try:
+        table = OutOfBag.parse(text)
+    except ValueError:
+        raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
+    if of_positives and not table.positive.any():
+        raise ModelError(
+            f"{path}: every member was trained on every known positive, so none is out of bag",
+            Message("train with a smaller {n_pos}, or set {threshold} to a number"),
+        )
+    return table
+
+
+def _why_missing(method: MethodName) -> tuple[str, str]:
+    """Return why a model has no out-of-bag values, and what to do about it."""
+    if method == "resvm":
+        return "an older version of resvm wrote it", "train it again with the same seed"
+    return f"{method} trains every member on all of P", "use {method:resvm}"
+
+
 def fitted_classes(
     table: OutOfBag | None,
     method: MethodName,
@@ -85,10 +117,7 @@ def fitted_classes(
     """Model the classes of P and U by a model's out-of-bag values; None if there are too few."""
     values = None if table is None else table.by(rule)
     if values is None:
-        why = f"{method} trains every member on all of P"
-        hint = "use {method:resvm}"
-        if method == "resvm":
-            why, hint = "an older version of resvm wrote it", "train it again with the same seed"
+        why, hint = _why_missing(method)
         raise ModelError(
             f"the model cannot say how likely a row is positive: {why}, so it has no out-of-bag"
             " values",
