@@ -113,7 +113,7 @@ class Ranking:
         return frame.rename_axis("id") if frame.index.names == [None] else frame
 
     def save_html(self, path: PathName) -> None:
-        """Write the web page of ``resvm rank --html``: charts, and a table to search and sort.
+        """Write the web page of ``resvm rank --html``: charts and a searchable table.
 
         Parameters
         ----------

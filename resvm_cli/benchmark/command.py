@@ -142,7 +142,7 @@ def run(
 
     sizes = {"--positive-label": positive_label, "--n-pos": n_pos, "--n-unl": n_unl}
     if data is None:
-        _refuse({**sizes, "--groups": groups}, "goes with --data")
+        _refuse({**sizes, "--groups": groups}, "requires --data")
     else:
         _refuse({"--tasks": tasks, "--settings": settings}, "is for the paper's data, not --data")
     own = None if data is None else _own_data(data, sizes, groups, zero_based)

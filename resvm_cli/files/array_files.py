@@ -138,7 +138,7 @@ class StoredArray:
 
     @classmethod
     def from_archive(cls, archive: Any, key: str) -> StoredArray:
-        """Wrap an array in an .npz file, of which only the header is read."""
+        """Wrap an array in an .npz file after reading only its header."""
         member = f"{key}.npy"
 
         def opened() -> tuple[IO[bytes], Any]:

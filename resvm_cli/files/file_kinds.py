@@ -194,8 +194,8 @@ def _advice_on_molecules(name: str) -> Text:
         smiles = "FILE.smi"
     columns = [("header", "False"), ("smiles_column", "1"), ("id_column", "2")]
     return Message(
-        "write a line with SMILES and name for each molecule to {smiles}, such as with Open Babel"
-        " or RDKit, then compute fingerprints: {command}",
+        "write each molecule's SMILES and name to {smiles}, for example with Open Babel or RDKit,"
+        " then compute fingerprints: {command}",
         smiles=smiles,
         command=_convert(smiles, columns),
     )

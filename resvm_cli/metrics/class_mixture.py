@@ -69,7 +69,7 @@ class _Blurs:
     tau: FloatArray
 
     def apply(self, chances: FloatArray, counts: FloatArray) -> FloatArray:
-        """Return the chances (resamples x bins) after both; ``counts`` is rows per bin."""
+        """Apply rho and tau to chances (resamples x bins); ``counts`` has the rows per bin."""
         mean = (chances @ counts / counts.sum())[:, None]
         blurred: FloatArray = self.rho * (mean + self.tau * (chances - mean))
         return blurred

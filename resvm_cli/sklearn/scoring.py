@@ -39,7 +39,7 @@ def pu_roc_auc(
     estimator : fitted classifier
         Any classifier with ``decision_function`` or ``predict_proba``.
     X : array, sparse matrix or DataFrame
-        One row per example, none of which the estimator was fitted on.
+        One row per example; the estimator must not have been fitted on any of them.
     y : array of labels
         The two labels that the estimator was fitted with. The area is the same whichever of them
         marks known positives.
@@ -92,7 +92,7 @@ def pu_score(
     estimator : fitted classifier
         Any classifier with two labels.
     X : array, sparse matrix or DataFrame
-        One row per example, none of which the estimator was fitted on.
+        One row per example; the estimator must not have been fitted on any of them.
     y : array of labels
         The two labels that the estimator was fitted with.
     positive_label : label, optional

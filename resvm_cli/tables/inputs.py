@@ -191,7 +191,7 @@ class RowInput:
         return label
 
     def no_positive_row(self) -> DataError:
-        """Return the error for rows none of which has a positive label."""
+        """Return the error to raise if no row has a positive label."""
         wanted = " or ".join(self.reading.roles.positive_labels)
         seen = [] if self.features is None else list(self.features.labels_seen)
         listed = ", ".join(text or "(none)" for text in seen[:SHOWN])

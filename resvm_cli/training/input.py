@@ -65,10 +65,10 @@ class TrainingInput:
             self._check_ids()
             return
         if self.has_label:
-            raise ParameterError("{positive_label} goes with {data}")
+            raise ParameterError("{positive_label} requires {data}")
         if self.positive_ids is not None:
             raise ParameterError(
-                "{positive_ids} goes with {data}",
+                "{positive_ids} requires {data}",
                 "a file of known positives alone goes to {positives}",
             )
         if self.positives is None or self.unlabeled is None:
@@ -112,10 +112,10 @@ class TrainingInput:
 
     def _check_ids(self) -> None:
         if self.allow_missing and self.positive_ids is None:
-            raise ParameterError("{allow_missing:True} goes with {positive_ids}")
+            raise ParameterError("{allow_missing:True} requires {positive_ids}")
         uses_ids = self.positive_ids is not None or self.keep_ids or self.drop_repeated
         if self.ids_file is not None and not uses_ids:
-            raise ParameterError("{ids_file} goes with {positive_ids}")
+            raise ParameterError("{ids_file} requires {positive_ids}")
         paths = (
             *(self.positives, self.unlabeled, self.data),
             *(self.positive_ids, self.ids_file, self.weights),
@@ -126,10 +126,10 @@ class TrainingInput:
     def _check_unchecked(self) -> None:
         why = "it does not read the rows of U that are not drawn"
         if self.data is not None:
-            raise ParameterError("{unchecked:True} goes with {positives} and {unlabeled}: " + why)
+            raise ParameterError("{unchecked:True} requires {positives} and {unlabeled}: " + why)
         if self.drop_repeated:
             raise ParameterError(
-                "{unchecked:True} and {drop_repeated:True} exclude each other: " + why
+                "{unchecked:True} and {drop_repeated:True} cannot be combined: " + why
             )
         if self.features is None:
             raise ParameterError("{unchecked:True} needs {features}: " + why)

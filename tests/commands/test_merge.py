@@ -121,10 +121,10 @@ def test_a_part_is_not_written_into_a_directory_of_something_else(problem, model
     ("arguments", "words"),
     [
         (["--task", "1/2"], "--task needs -o"),
-        (["--task", "1/2", "--members", "0:2", "-o", "x"], "exclude each other"),
-        (["--task", "1/2", "--force", "-o", "x"], "--task and --force exclude each other"),
+        (["--task", "1/2", "--members", "0:2", "-o", "x"], "cannot be combined"),
+        (["--task", "1/2", "--force", "-o", "x"], "--task and --force cannot be combined"),
         (["--members", "40:60", "-o", "x"], "the model has members 0 to 49"),
-        (["--grow", "60", "--n-pos", "5"], "--grow and --n-pos exclude each other"),
+        (["--grow", "60", "--n-pos", "5"], "--grow and --n-pos cannot be combined"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(arguments, words, problem, resvm, tmp_path):

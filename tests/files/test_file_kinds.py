@@ -186,7 +186,7 @@ def test_molecules_in_sdf_get_the_commands_that_make_fingerprints(text):
         list(require_svmlight([text], "my mols.sdf.gz"))
     assert str(caught.value).startswith("my mols.sdf.gz: molecules in SDF, not svmlight text\n")
     hint = caught.value.hint.render(option_name)
-    assert "to my mols.smi, such as with Open Babel or RDKit" in hint
+    assert "SMILES and name to my mols.smi, for example with Open Babel" in hint
     command = "resvm convert 'my mols.smi' --no-header --smiles-column 1 --id-column 2 -o data.svm"
     assert command in hint
 

@@ -167,7 +167,7 @@ def test_all_rows_known_leaves_nothing_unlabeled(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"positive_ids": "k", "positives": "p", "unlabeled": "u"}, "positive_ids goes with data"),
+        ({"positive_ids": "k", "positives": "p", "unlabeled": "u"}, "positive_ids requires data"),
         (
             {"data": "d", "positive_ids": "k", "positive_label": 1.0},
             "either positive_label or positive_ids, not both",
@@ -175,9 +175,9 @@ def test_all_rows_known_leaves_nothing_unlabeled(folder):
         ({"data": "d"}, "data needs positive_label or positive_ids"),
         (
             {"data": "d", "positive_label": 1.0, "allow_missing": True},
-            "allow_missing=True goes with",
+            "allow_missing=True requires",
         ),
-        ({"data": "d", "positive_label": 1.0, "ids_file": "i"}, "ids_file goes with"),
+        ({"data": "d", "positive_label": 1.0, "ids_file": "i"}, "ids_file requires"),
         ({"data": "-", "positive_ids": "-"}, "only one input can be stdin"),
     ],
 )

@@ -327,7 +327,7 @@ def test_a_u_of_nothing_but_p_is_refused_when_dropping(files):
 
 def test_dropping_needs_every_row(files):
     source = TrainingInput("p", "u", unchecked=True, features=6, drop_repeated=True)
-    with pytest.raises(ParameterError, match="drop_repeated=True exclude each other"):
+    with pytest.raises(ParameterError, match="drop_repeated=True cannot be combined"):
         source.check()
 
 

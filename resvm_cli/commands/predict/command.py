@@ -99,9 +99,9 @@ def predict(
     level = None if threshold is None else _threshold(threshold)
     rule = None if decision is None else parse_choice("--decision", decision, RULE_NAMES)
     if contamination_pos and not (probability or (threshold or "").startswith("recall=")):
-        raise CommandLineError("--contamination-pos goes with -T recall=R or --probability")
+        raise CommandLineError("--contamination-pos requires -T recall=R or --probability")
     if contamination_unl is not None and not probability:
-        raise CommandLineError("--contamination-unl goes with --probability")
+        raise CommandLineError("--contamination-unl requires --probability")
     check_contamination(contamination_pos, contamination_unl)
     if json and output == "-" and out_dir is None:
         raise CommandLineError(
@@ -135,7 +135,9 @@ def predict(
     request.check()
     if out_dir is not None:
         if annotate is not None:
-            raise CommandLineError("--annotate writes one table: it cannot go with --out-dir")
+            raise CommandLineError(
+                "--annotate and --out-dir cannot be combined: it writes one table"
+            )
         with running.run(cluster) as run:
             result = job.predict_files(request, sources, out_dir, share, run)
         if not running.quiet:
@@ -159,7 +161,7 @@ def _check_outputs(
     """Reject several input files when there is only one output path."""
     if out_dir is not None:
         if output != "-":
-            raise CommandLineError("-o and --out-dir exclude each other")
+            raise CommandLineError("-o and --out-dir cannot be combined")
         return
     if len(sources) > 1:
         raise CommandLineError(

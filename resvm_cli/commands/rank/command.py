@@ -82,7 +82,7 @@ class ListingOptions:
         "--format NAME", "tsv, csv or jsonl.", default="tsv", completions=("tsv", "csv", "jsonl")
     )
     html: str | None = output_option(
-        "--html FILE", "Write a web page with charts and a ranking to search and sort."
+        "--html FILE", "Write a web page with charts and a searchable ranking."
     )
     annotate: str | None = ANNOTATE
     why_out: str | None = output_option(

@@ -1,4 +1,4 @@
-/* The page of resvm rank: a table to search and sort, page by page, and charts. */
+/* The page of resvm rank: a searchable table, page by page, and charts. */
 
 const main = document.getElementById("page");
 const KINDS = ["unlabeled", "known", "suspect"];

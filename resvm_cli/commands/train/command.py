@@ -106,7 +106,7 @@ def _check_together(explicit: set[str]) -> None:
     """Reject contradictory options, and an output path that all tasks would share."""
     modes = [name for name in ("grow", "task", "members") if name in explicit]
     if len(modes) > 1:
-        raise CommandLineError(f"--{modes[0]} and --{modes[1]} exclude each other")
+        raise CommandLineError(f"--{modes[0]} and --{modes[1]} cannot be combined")
     if not modes:
         return
     (mode,) = modes
@@ -117,7 +117,7 @@ def _check_together(explicit: set[str]) -> None:
     for name in sorted(unneeded & explicit):
         option = name.replace("_", "-")
         raise CommandLineError(
-            f"--{mode} and --{option} exclude each other",
+            f"--{mode} and --{option} cannot be combined",
             "the model records how it was trained"
             if mode == "grow"
             else "rerun the same command to resume an interrupted part",

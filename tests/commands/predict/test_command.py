@@ -546,7 +546,7 @@ def test_no_probability_without_out_of_bag_values_of_p(method, problem, resvm, t
 def test_fractions_for_probability_are_checked(model, problem, resvm):
     rows = problem / "test.svm"
     ran = resvm("predict", model, rows, "--contamination-unl", 0.2)
-    assert_exit(ran, 2, "--contamination-unl goes with --probability")
+    assert_exit(ran, 2, "--contamination-unl requires --probability")
     for a, b in ((0, 1), (-0.1, 0.2), (0.5, 0.5)):
         told = ["--probability", f"--contamination-pos={a}", f"--contamination-unl={b}"]
         assert_exit(resvm("predict", model, rows, *told), 2, "--contamination-")

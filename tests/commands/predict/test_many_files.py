@@ -78,7 +78,7 @@ def test_a_bad_file_leaves_the_finished_ones_and_no_half_output(model, files, re
     [
         (["{0}", "{1}"], "each needs its own output"),
         (["{0}", "--task", "1/2"], "--task needs --out-dir"),
-        (["{0}", "--out-dir", "preds", "-o", "x"], "exclude each other"),
+        (["{0}", "--out-dir", "preds", "-o", "x"], "cannot be combined"),
         (["-", "--out-dir", "preds"], "stdin has no name"),
         (["{0}", "copy/rows-0.svm", "--out-dir", "preds"], "would both be written to"),
     ],

@@ -337,7 +337,7 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["-P", "x", "-U", "y", "-o", "-", "--force"], "-o is '-'"),
         (["--data", "x"], "--data needs --positive-label"),
         (["--data", "x", "--positive-label", "1", "-P", "y"], "not both"),
-        (["-P", "x", "-U", "y", "--positive-label", "1"], "--positive-label goes with --data"),
+        (["-P", "x", "-U", "y", "--positive-label", "1"], "--positive-label requires --data"),
         (["-P", "x", "-U", "y", "-t", "fourier"], "-t/--kernel is 'fourier'"),
         (["-P", "x", "-U", "y", "-g", "wide"], "--gamma must be a number, 'scale' or 'auto'"),
         (["-P", "x", "-U", "y", "--method", "forest"], "or 'cwsvm', got 'forest'"),
@@ -354,7 +354,7 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
             ["-P", "x", "-U", "y", "--no-check", "--features", "5", "-g", "1", "--scale", "minmax"],
             "--no-check needs --scale none",
         ),
-        (["--data", "x", "--positive-label", "1", "--no-check"], "--no-check goes with -P and -U"),
+        (["--data", "x", "--positive-label", "1", "--no-check"], "--no-check requires -P and -U"),
         (["-P", "x", "-U", "y", "--features", "0"], "--features must be at least 1, got 0"),
         (["-P", "x", "-U", "y", "--scale", "log"], "or 'auto', got 'log'"),
         *(
