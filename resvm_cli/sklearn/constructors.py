@@ -8,13 +8,7 @@ from typing import Any, TypeVar
 from resvm_cli import api
 from resvm_cli.api.arguments import SHARED, documented, entry, shared_entries, table_entries
 from resvm_cli.model.plan import Plan
-from resvm_cli.parameters import (
-    METHOD_TABLE,
-    TRAINING_TABLE,
-    MethodName,
-    MethodParameters,
-    Setting,
-)
+from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, MethodName, MethodParameters, Setting
 from resvm_cli.training.choice import best_json
 
 # What the parameter table does not have: type and meaning.

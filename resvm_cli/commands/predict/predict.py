@@ -76,11 +76,7 @@ class FilesResult:
 
 
 def predict_files(
-    request: PredictRequest,
-    sources: Sequence[str],
-    target: str,
-    share: Share | None,
-    run: Run,
+    request: PredictRequest, sources: Sequence[str], target: str, share: Share | None, run: Run
 ) -> FilesResult:
     """Predict all files, or one task's share, into a directory; skip finished outputs."""
     if STDIN in sources:

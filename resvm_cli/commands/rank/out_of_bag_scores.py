@@ -236,14 +236,8 @@ class MemberResamples:
         """Return d with ties broken, nan if every member has seen the row: rows x resamples."""
         signs = np.where(absent, np.sign(member_values), 0.0)
         admitted = np.where(absent, member_values, 0.0)
-        n_members, balance, sums = (self._drawn(part) for part in (absent, signs, admitted))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            votes = (n_members + balance) / (2 * n_members)
-            sums = sums * (absent.shape[1] / n_members)
-        values = decision_values(votes, sums)
-        return Decisions(
-            votes, sums, values, values, n_members.astype(np.int64)
-        ).values_without_ties()
+        counts, balance, sums = (self._drawn(part) for part in (absent, signs, admitted))
+        return _values_without_ties(counts, balance, sums, absent.shape[1])
 
     def _means(
         self, member_values: FloatArray, absent: BoolArray, groups: Sequence[Group]
@@ -347,24 +341,31 @@ class TrustedNegatives:
         """
         counts = admitted @ self.unseen.T
         sums = admitted @ self.member_values.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self.rule == "votes":
-                balance = admitted @ np.sign(self.member_values).T
-                votes = (counts + balance) / (2 * counts)
-                sums = sums * (admitted.shape[1] / counts)
-                values = decision_values(votes, sums)
-                return Decisions(
-                    votes, sums, values, values, counts.astype(np.int64)
-                ).values_without_ties()
-            if len(self.groups) < 2:
+        if self.rule == "votes":
+            balance = admitted @ np.sign(self.member_values).T
+            return _values_without_ties(counts, balance, sums, admitted.shape[1])
+        if len(self.groups) < 2:
+            with np.errstate(divide="ignore", invalid="ignore"):
                 means: FloatArray = sums / counts
-                return means
+            return means
         parts = [group.columns for group in self.groups]
         return mean_values(
             [admitted[:, part] @ self.member_values[:, part].T for part in parts],
             [admitted[:, part] @ self.unseen[:, part].T for part in parts],
             self.groups,
         )
+
+
+def _values_without_ties(
+    counts: FloatArray, balance: FloatArray, sums: FloatArray, n_models: int
+) -> FloatArray:
+    """Return d with ties broken, from sums over some members; nan if there are none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        votes = (counts + balance) / (2 * counts)
+        sums = sums * (n_models / counts)
+    values = decision_values(votes, sums)
+    decisions = Decisions(votes, sums, values, values, counts.astype(np.int64))
+    return decisions.values_without_ties()
 
 
 def benjamini_hochberg(p_values: FloatArray) -> FloatArray:

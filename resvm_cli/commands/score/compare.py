@@ -18,19 +18,8 @@ COLUMNS = ("data set", "repetition", "method", "value")
 OTHER_NAMES = {"task": "dataset"}
 
 
-@dataclass(frozen=True)
-class RepeatedRun:
-    """One line of the file: the result of a method on a data set in one repetition."""
-
-    line: int
-    data_set: str
-    repetition: str
-    method: str
-    value: float
-
-
-def read_runs(path: str) -> list[RepeatedRun]:
-    """Read the runs in a CSV or TSV file with a header; columns may be in any order."""
+def read_runs(path: str) -> dict[tuple[str, str, str], float]:
+    """Return values by data set, repetition and method; columns may be in any order."""
     name = name_of(path)
     lines = text_lines(text_pieces(path), name)
     first = next(lines, None)
@@ -49,7 +38,8 @@ def read_runs(path: str) -> list[RepeatedRun]:
     if twice:
         raise DataError(f"{name}:1: several columns match {twice[0]}", "keep one of them")
     positions = [header.index(_plain(column)) for column in COLUMNS]
-    runs = []
+    runs: dict[tuple[str, str, str], float] = {}
+    line_of: dict[tuple[str, str, str], int] = {}
     for number, line in lines:
         fields = fields_of(line, separator, f"{name}:{number}")
         if not any(field.strip() for field in fields):
@@ -65,7 +55,13 @@ def read_runs(path: str) -> list[RepeatedRun]:
             raise DataError(
                 f"{name}:{number}: expected a data set, a repetition, a method and a number"
             )
-        runs.append(RepeatedRun(number, data_set, repetition, method, value))
+        key = (data_set, repetition, method)
+        if key in runs:
+            raise DataError(
+                f"{name}:{number}: {method} on {data_set}, repetition {repetition}, is also on line"
+                f" {line_of[key]}"
+            )
+        runs[key], line_of[key] = value, number
     if not runs:
         raise DataError(f"{name}: no results below the header")
     return runs
@@ -105,7 +101,7 @@ def compare(path: str, reference: str | None = None) -> CompareResult:
     """Read the runs, pair them by repetition, and test for differences."""
     runs = read_runs(path)
     name = name_of(path)
-    methods = tuple(dict.fromkeys(run.method for run in runs))
+    methods = tuple(dict.fromkeys(method for _, _, method in runs))
     if len(methods) < 2:
         raise DataError(f"{name}: {methods[0]} is the only method, so there is nothing to compare")
     if reference is not None and reference not in methods:
@@ -125,40 +121,32 @@ def compare(path: str, reference: str | None = None) -> CompareResult:
     return CompareResult(path, methods, reference, data_sets, overall, wins)
 
 
-def _tables(runs: list[RepeatedRun], methods: tuple[str, ...], name: str) -> dict[str, FloatArray]:
+def _tables(
+    runs: dict[tuple[str, str, str], float], methods: tuple[str, ...], name: str
+) -> dict[str, FloatArray]:
     """Return a complete array of values (repetitions x methods) for each data set."""
-    cells: dict[tuple[str, str, str], RepeatedRun] = {}
-    for run in runs:
-        key = (run.data_set, run.repetition, run.method)
-        if key in cells:
-            raise DataError(
-                f"{name}:{run.line}: {run.method} on {run.data_set}, repetition {run.repetition},"
-                f" is also on line {cells[key].line}"
-            )
-        cells[key] = run
-    tables = {}
-    for data_set in dict.fromkeys(run.data_set for run in runs):
-        repetitions = dict.fromkeys(run.repetition for run in runs if run.data_set == data_set)
-        for repetition in repetitions:
-            for method in methods:
-                if (data_set, repetition, method) not in cells:
-                    raise DataError(
-                        f"{name}: no result of {method} on {data_set}, repetition {repetition}",
-                        "runs are compared in pairs: every method needs every repetition",
-                    )
-        tables[data_set] = np.array(
-            [[cells[data_set, rep, method].value for method in methods] for rep in repetitions]
-        )
-    return tables
+    repetitions: dict[str, dict[str, None]] = {}
+    for data_set, repetition, _ in runs:
+        repetitions.setdefault(data_set, {})[repetition] = None
+        for method in methods:
+            if (data_set, repetition, method) not in runs:
+                raise DataError(
+                    f"{name}: no result of {method} on {data_set}, repetition {repetition}",
+                    "runs are compared in pairs: every method needs every repetition",
+                )
+    return {
+        data_set: np.array([[runs[data_set, one, method] for method in methods] for one in found])
+        for data_set, found in repetitions.items()
+    }
 
 
 def _data_set(name: str, table: FloatArray, reference: int) -> DataSetResult:
-    p_values: list[float | None] = []
-    for column in range(table.shape[1]):
-        if column == reference or len(table) < 2:
-            p_values.append(None)
-        else:
-            p_values.append(significance.wilcoxon_p(table[:, reference], table[:, column]))
+    p_values = [
+        significance.wilcoxon_p(table[:, reference], values)
+        if column != reference and len(table) > 1
+        else None
+        for column, values in enumerate(table.T)
+    ]
     return DataSetResult(
         name,
         len(table),

@@ -26,13 +26,7 @@ from resvm_cli.metrics.contamination_correction import (
     corrected_areas,
     corrected_at_threshold,
 )
-from resvm_cli.metrics.curves import (
-    Curve,
-    CurveBand,
-    Histogram,
-    Points,
-    curve_band,
-)
+from resvm_cli.metrics.curves import Curve, CurveBand, Histogram, Points, curve_band
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.metrics.ranking import (
     BoolArray,

@@ -128,11 +128,7 @@ def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
 
 
 def train_share(
-    source: TrainingInput,
-    choice: TrainingChoice,
-    wanted: Share | range,
-    target: str,
-    run: Run,
+    source: TrainingInput, choice: TrainingChoice, wanted: Share | range, target: str, run: Run
 ) -> PartResult:
     """Train some members of a model into a part; existing members are kept."""
     check(source, choice)

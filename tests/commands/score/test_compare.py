@@ -11,7 +11,7 @@ from resvm_cli.errors import DataError
 def runs_with(value: str, folder) -> list[float]:
     path = folder / "runs.csv"
     path.write_text(f"task,repetition,method,value\nd,1,m,{value}\n")
-    return [run.value for run in read_runs(str(path))]
+    return list(read_runs(str(path)).values())
 
 
 @pytest.mark.parametrize("value", ["0.5", " 0.5 ", "+.5", "5e-1"])
