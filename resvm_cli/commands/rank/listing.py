@@ -25,16 +25,7 @@ from resvm_cli.rows import FloatArray, IntArray
 
 RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
 RANKING_FORMATS: tuple[RankingFormat, ...] = ("tsv", "csv", "jsonl")
-COLUMNS = (
-    "rank",
-    "id",
-    "known",
-    "decision_value",
-    "votes",
-    "members",
-    "rank_low",
-    "rank_high",
-)
+COLUMNS = ("rank", "id", "known", "decision_value", "votes", "members", "rank_low", "rank_high")
 PRECISION = ("precision", "precision_low", "precision_high")
 PROBABILITY = "probability"
 EXPECTED_FALSE = ("expected_false", "expected_false_low", "expected_false_high")
@@ -260,31 +251,20 @@ class Recovery:
 
 def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
     """Yield the text of a ranking in pieces."""
-    if form == "jsonl":
-        names = listing.columns
-        yield from _pieces(
-            json.dumps(dict(zip(names, map(_plain, record), strict=True))) + "\n"
-            for record in listing.records()
-        )
-        return
+    names = listing.columns
     separator = "\t" if form == "tsv" else ","
-    yield _encoded(joined_lines(separator, [listing.columns], listing.columns))
+    if form != "jsonl":
+        yield _encoded(joined_lines(separator, [names], names))
     for ids, records in listing.blocks():
-        yield _encoded(joined_lines(separator, records, ids))
+        if form != "jsonl":
+            yield _encoded(joined_lines(separator, records, ids))
+            continue
+        plain = (dict(zip(names, map(_plain, record), strict=True)) for record in records)
+        yield _encoded("".join(f"{json.dumps(each)}\n" for each in plain))
 
 
 def _plain(field: Any) -> Any:
     return as_unicode(field) if isinstance(field, str) else field
-
-
-def _pieces(lines: Iterator[str]) -> Iterator[bytes]:
-    waiting: list[str] = []
-    for line in lines:
-        waiting.append(line)
-        if len(waiting) == LINES_AT_ONCE:
-            yield _encoded("".join(waiting))
-            waiting = []
-    yield _encoded("".join(waiting))
 
 
 def _encoded(text: str) -> bytes:
