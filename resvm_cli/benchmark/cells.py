@@ -189,25 +189,16 @@ class Protocol:
 
     def kernel(self, family: str) -> KernelName:
         """Return the paper's kernel for a data set; the fast protocol always uses rbf."""
-        return "rbf" if self.name == "fast" else self.grids.grid(family).kernel
+        return "rbf" if self.is_fast else self.grids.grid(family).kernel
 
     def methods(self, family: str) -> tuple[str, ...]:
         """Return the methods to run on a data set; cwsvm-published is linear only."""
         return METHODS if self.kernel(family) == "linear" else METHODS[:-1]
 
     @property
-    def scale(self) -> Literal["auto"] | None:
-        """How to scale features; the paper did not scale them."""
-        return "auto" if self.name == "fast" else None
-
-    @property
-    def decision(self) -> RuleName | None:
-        """The paper's decision rule, or None to let the model choose."""
-        return None if self.name == "fast" else "votes"
-
-    def is_automatic(self, method: str) -> bool:
-        """Return whether training chooses the parameters automatically."""
-        return self.name == "fast" and method == "resvm"
+    def is_fast(self) -> bool:
+        """Whether features are scaled and the model decides, unlike in the paper."""
+        return self.name == "fast"
 
     def params(self, method: str, family: str, seed: int) -> MethodParameters:
         if method == PUBLISHED_CWSVM:
@@ -223,7 +214,7 @@ class Protocol:
             "base": self.params(method, family, seed),
             "n_models": MEMBERS,
         }
-        if self.name == "fast":
+        if self.is_fast:
             return TuningSettings(
                 **common, folds=FAST_FOLDS, search="random", trials=FAST_TRIALS,
                 max_extensions=0, max_unl=TuningSettings.max_unl,
@@ -280,7 +271,7 @@ class CellScores:
 
 
 def score_cell(bench: Bench, cell: Cell) -> CellScores:
-    drawn, scale = bench.data.draw(cell), bench.protocol.scale
+    drawn, scale = bench.data.draw(cell), "auto" if bench.protocol.is_fast else None
     data = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups, scale=scale)
     choice, chosen = _tune(bench, cell, data)
     run = Run(jobs=1)
@@ -310,9 +301,10 @@ def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, d
     """Tune a method; return what to train, and its record (empty if training chooses it)."""
     protocol, family = bench.protocol, bench.data.family(cell.task)
     seed = cell.seed(bench.data.seed)
-    if protocol.is_automatic(cell.method):
+    decision: RuleName | None = None if protocol.is_fast else "votes"
+    if protocol.is_fast and cell.method == "resvm":
         params = protocol.params(cell.method, family, seed)
-        return TrainingChoice.from_params(params, auto="committee", decision=protocol.decision), {}
+        return TrainingChoice.from_params(params, auto="committee", decision=decision), {}
     scale = gamma_scale(data.n_features, data.variance(data.scale))
     settings = protocol.search(cell.method, family, seed, scale, len(data.positives))
     settings.check()
@@ -323,7 +315,7 @@ def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, d
         "parameters": parameters_of(params),
         "selected_score": result.best.params["selected_by"]["score"],
     }
-    return TrainingChoice.from_params(params, decision=protocol.decision), chosen
+    return TrainingChoice.from_params(params, decision=decision), chosen
 
 
 def _chosen_by_training(plan: ModelPlan, params: MethodParameters) -> dict[str, Any]:

@@ -89,6 +89,14 @@ def rows_along(axis: str, rows: Sequence[LevelRow]) -> Iterator[tuple[float, lis
             yield fixed, along
 
 
+def points_along(
+    axis: str, rows: Sequence[LevelRow], method: str, area: str = "average_precision"
+) -> list[tuple[float, Estimate]]:
+    """Return the levels at which a method has results, each with its area."""
+    cells = [(getattr(row, axis), row.cell(method)) for row in rows]
+    return [(level, getattr(cell, area)) for level, cell in cells if cell is not None]
+
+
 def own_tables(results: Sequence[CellResult]) -> tuple[OwnTable, ...]:
     """Return one table per task, with the contamination levels chosen by the user."""
     found = []
@@ -121,20 +129,16 @@ def _tolerances(rows: Sequence[LevelRow], methods: Sequence[str]) -> tuple[Toler
     for axis in AXES:
         for fixed, along in rows_along(axis, rows):
             for method in methods:
-                means = [
-                    (getattr(row, axis), cell.average_precision.mean)
-                    for row in along
-                    if (cell := row.cell(method))
-                ]
-                if not means:
+                points = points_along(axis, along, method)
+                if not points:
                     continue
-                level, clean = means[0]
+                level, clean = points[0][0], points[0][1].mean
                 lost, beyond = 0.0, None
-                for further, mean in means[1:]:
-                    if mean < clean - TOLERATED_POINTS:
-                        beyond = further, clean - mean
+                for further, area in points[1:]:
+                    if area.mean < clean - TOLERATED_POINTS:
+                        beyond = further, clean - area.mean
                         break
-                    level, lost = further, clean - mean
+                    level, lost = further, clean - area.mean
                 found.append(
                     Tolerance(method, axis, fixed, level, clean, lost, *(beyond or (None, None)))
                 )
@@ -225,15 +229,8 @@ def _panel(directory: str, axis: str, rows: Sequence[LevelRow]) -> Contamination
         )
     ((held, along),) = varied
     methods = dict.fromkeys(cell.method for row in along for cell in row.cells)
-    levels = [
-        MethodLevels(
-            method,
-            tuple(
-                LevelMean(getattr(row, axis), cell.pr_auc_trapezoid)
-                for row in along
-                if (cell := row.cell(method)) is not None
-            ),
-        )
-        for method in methods
-    ]
+    levels = []
+    for method in methods:
+        points = points_along(axis, along, method, "pr_auc_trapezoid")
+        levels.append(MethodLevels(method, tuple(LevelMean(*point) for point in points)))
     return ContaminationPanel(axis, held, tuple(levels))

@@ -9,7 +9,7 @@ import numpy as np
 from resvm_cli.benchmark.cells import Bench, CellScores, Protocol, score_cell
 from resvm_cli.benchmark.contamination import ContaminationFigure, ContaminationPanel
 from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell, missing_files
-from resvm_cli.benchmark.run import check_not_negative
+from resvm_cli.benchmark.run import check_range
 from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.curves import Points
 from resvm_cli.model.simulation import negative_density, positive_density
@@ -96,7 +96,7 @@ class Densities:
 
 def densities(repetition: int = 0, seed: int = 0) -> Densities:
     """Compute the densities of P and U, and one draw of a benchmark."""
-    check_not_negative(repetition=repetition, seed=seed)
+    check_range(0, repetition=repetition, seed=seed)
     task = PAPER_TASKS["synthetic"]
     data = BenchmarkData(".", None, seed)
     grid = np.linspace(-REACH, REACH, GRID_POINTS)
@@ -154,7 +154,7 @@ def curves(
     protocol: Protocol, draw: Cell, run: Run, *, data_dir: str = ".", seed: int = 0
 ) -> Curves:
     """Tune, train and test all methods on one draw, as in a benchmark run."""
-    check_not_negative(repetition=draw.repetition, seed=seed)
+    check_range(0, repetition=draw.repetition, seed=seed)
     task = PAPER_TASKS[draw.task]
     for missing in missing_files(data_dir, [task]):
         raise DataError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from resvm_cli.benchmark.contamination import AXES, other_axis, rows_along
+from resvm_cli.benchmark.contamination import AXES, other_axis, points_along, rows_along
 from resvm_cli.benchmark.data import COMPARED, PUBLISHED_CWSVM
 from resvm_cli.benchmark.rendering import (
     NOTHING,
@@ -304,8 +304,7 @@ def _levels(own: OwnTable) -> tuple[Chart, ...]:
         for fixed, along in rows_along(axis, own.rows):
             series = []
             for method in own.methods:
-                points = [(getattr(row, axis), cell.average_precision)
-                          for row in along if (cell := row.cell(method))]  # fmt: skip
+                points = points_along(axis, along, method)
                 series.append(
                     {
                         "x": [100 * level for level, _ in points],

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import product
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,7 @@ from resvm_cli.benchmark.results import (
 )
 from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
+from resvm_cli.parameters import Kind, Parameter
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
@@ -68,24 +71,13 @@ class BenchmarkRequest:
         """Reject invalid values before any file is read."""
         if self.output in ("", "-"):
             raise ParameterError("{output} needs the name of a directory")
-        if not 1 <= self.repetitions <= MAX_REPETITIONS:
-            raise ParameterError(
-                "{repetitions} must be from 1 to {most:,}, got {value}",
-                most=MAX_REPETITIONS, value=self.repetitions,
-            )  # fmt: skip
-        check_not_negative(seed=self.seed)
-        sizes = [("trials", self.protocol.trials)]
+        check_range(1, MAX_REPETITIONS, repetitions=self.repetitions)
+        check_range(0, seed=self.seed)
+        check_range(1, trials=self.protocol.trials)
         if self.own is not None:
-            sizes += [("n_pos", self.own.n_pos), ("n_unl", self.own.n_unl)]
-        for name, size in sizes:
-            if size < 1:
-                raise ParameterError(f"{{{name}}} must be at least 1, got {{value}}", value=size)
-        for name in ("contamination_pos", "contamination_unl"):
-            for level in getattr(self, name):
-                if not 0 <= level <= 1:
-                    raise ParameterError(
-                        f"{{{name}}} must be from 0 to 1, got {{value:g}}", value=level
-                    )
+            check_range(1, n_pos=self.own.n_pos, n_unl=self.own.n_unl)
+        for of_pos, of_unl in product(self.contamination_pos, self.contamination_unl):
+            check_range(0, 1, contamination_pos=of_pos, contamination_unl=of_unl)
 
     @property
     def common(self) -> dict[str, Any]:
@@ -130,15 +122,15 @@ class BenchmarkRequest:
     def _levels(self, task: str) -> list[tuple[str, tuple[float, float]]]:
         """Return the settings of a task, each with the contamination of P and U."""
         if self.own is not None or OWN in self.settings:
-            return [(OWN, (p, u)) for p in self.contamination_pos for u in self.contamination_unl]
+            return [(OWN, pair) for pair in product(self.contamination_pos, self.contamination_unl)]
         chosen = [setting for setting in SETTINGS if setting in self.settings]
         return [(setting, PAPER_TASKS[task].contaminations(setting)) for setting in chosen]
 
 
-def check_not_negative(**numbers: int) -> None:
+def check_range(low: float, high: float = inf, **numbers: float) -> None:
     for name, number in numbers.items():
-        if number < 0:
-            raise ParameterError(f"{{{name}}} must not be negative, got {{value}}", value=number)
+        kind: Kind = "integer" if isinstance(number, int) else "number"
+        Parameter(kind, None, "", low, high, name=name).convert(number)
 
 
 @dataclass(frozen=True)
