@@ -161,17 +161,14 @@ def gamma_scale(n_features: int, variance: float) -> float:
 def _kernel(params: MethodParameters, n_features: int, variance: Callable[[], float]) -> Kernel:
     gamma = params.gamma
     if not Kernel(params.kernel).uses_gamma:
-        gamma = 0.0
-    elif gamma == "scale":
+        return Kernel(params.kernel)
+    if gamma == "scale":
         gamma = gamma_scale(n_features, variance())
     elif gamma == "auto":
         gamma = 1.0 / max(1, n_features)
-    return Kernel(
-        params.kernel,
-        gamma=gamma,
-        coef0=params.coef0 if params.kernel in ("poly", "sigmoid") else 0.0,
-        degree=params.degree if params.kernel == "poly" else 3,
-    )
+    values: dict[str, Any] = {"gamma": gamma, "coef0": params.coef0, "degree": params.degree}
+    used = Kernel(params.kernel).parameters
+    return Kernel(params.kernel, **{name: values[name] for name in used})
 
 
 def resolve_defaults(

@@ -106,13 +106,8 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
     if not kernel.known_to_libsvm:
         # LIBSVM's loader stops at an unknown first word and prints it
         lines.insert(0, f"not_a_kernel_of_libsvm {kernel.name}")
-    if kernel.uses_degree:
-        lines.append(f"degree {kernel.degree}")
-    if kernel.uses_gamma:
-        lines.append(f"gamma {kernel.gamma!r}")
-    if kernel.uses_coef0:
-        lines.append(f"coef0 {kernel.coef0!r}")
-    return lines
+    used = [name for name in ("degree", "gamma", "coef0") if name in kernel.parameters]
+    return lines + [f"{name} {getattr(kernel, name)!r}" for name in used]
 
 
 def parse_members(

@@ -79,9 +79,9 @@ def _kernel(kernel: Kernel) -> str:
     described: str = kernel.name
     if kernel.uses_gamma:
         described += f", gamma {kernel.gamma!r}"
-    if kernel.uses_coef0:
+    if "coef0" in kernel.parameters:
         described += f", coef0 {kernel.coef0:g}"
-    if kernel.uses_degree:
+    if "degree" in kernel.parameters:
         described += f", degree {kernel.degree}"
     return described
 

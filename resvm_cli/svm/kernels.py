@@ -27,6 +27,11 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import MAX_INDEX, Columns, FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "poly": ("gamma", "coef0", "degree"),
+    "rbf": ("gamma",),
+    "sigmoid": ("gamma", "coef0"),
+}
 # Relative rounding error of a squared distance that is computed from norms and a dot product.
 CANCELLATION = 16 * np.finfo(np.float64).eps
 EXPONENT_TOLERANCE = 1e-10
@@ -72,21 +77,17 @@ class Kernel:
         return self.name == "minmax"
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters that it uses."""
+        return PARAMETERS.get(self.name, ())
+
+    @property
     def uses_gamma(self) -> bool:
-        return self.name in ("poly", "rbf", "sigmoid")
-
-    @property
-    def uses_coef0(self) -> bool:
-        return self.name in ("poly", "sigmoid")
-
-    @property
-    def uses_degree(self) -> bool:
-        return self.name == "poly"
+        return "gamma" in self.parameters
 
     def description(self) -> dict[str, Any]:
         """The kernel's entry in the manifest: its name and the parameters it uses."""
-        used = {"gamma": self.uses_gamma, "coef0": self.uses_coef0, "degree": self.uses_degree}
-        return {"name": self.name} | {name: getattr(self, name) for name in used if used[name]}
+        return {"name": self.name} | {name: getattr(self, name) for name in self.parameters}
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Kernel:

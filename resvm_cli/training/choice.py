@@ -190,9 +190,9 @@ def _own(setting: Setting, first: MethodParameters) -> dict[str, str]:
 
 def parameters_of(params: MethodParameters) -> dict[str, Any]:
     """Return the parameters that apply to its kernel and method, by name."""
-    kernel = Kernel(params.kernel)
+    unused = {*OF_KERNEL} - {*Kernel(params.kernel).parameters}
     every = [*ORDER, *(name for name in TUNED_NAMES if name not in ORDER)]
-    names = [name for name in every if getattr(kernel, f"uses_{name}", True)]
+    names = [name for name in every if name not in unused]
     return {name: getattr(params, name) for name in names if getattr(params, name) is not None}
 
 

@@ -297,13 +297,8 @@ def default_space(
     The sizes are those of the smallest sets on which a candidate is trained.
     """
     axes = {axis.name: axis for axis in given}
-    kernel_has = Kernel(kernel)
-    unused = {
-        "gamma": not kernel_has.uses_gamma,
-        "degree": not kernel_has.uses_degree,
-        "coef0": not kernel_has.uses_coef0,
-    }
-    used = [name for name in axes_of(method) if not unused.get(name)]
+    unused = {"gamma", "degree", "coef0"} - {*Kernel(kernel).parameters}
+    used = [name for name in axes_of(method) if name not in unused]
     for axis in given:
         if axis.name not in used:
             raise ParameterError(
