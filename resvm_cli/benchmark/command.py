@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -294,7 +295,7 @@ def report(
         with output(html) as write:
             write(rendering.html(result, parts))
     if json:
-        rendering.print_report(result)
+        terminal.print_json("benchmark-report", terminal.finite(asdict(result)))
     elif not quiet and not to_stdout:
         rendering.show(parts)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli import __version__
@@ -14,7 +13,7 @@ from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.records import dataclass
 from resvm_cli.report.charts import page
-from resvm_cli.report.terminal import finite, harmless, print_json, print_table
+from resvm_cli.report.terminal import finite, harmless, print_table
 
 if TYPE_CHECKING:
     from resvm_cli.benchmark.report import BenchmarkReport, RunReport
@@ -145,13 +144,8 @@ def _text_lines(sections: Sequence[Section]) -> Iterator[str]:
 def _wrapped(text: str, first: str = "", later: str = "") -> list[str]:
     import textwrap
 
-    return textwrap.wrap(
-        harmless(text),
-        PAGE_WIDTH,
-        initial_indent=first,
-        subsequent_indent=later,
-        break_on_hyphens=False,
-    )
+    indents: Any = {"initial_indent": first, "subsequent_indent": later}
+    return textwrap.wrap(harmless(text), PAGE_WIDTH, break_on_hyphens=False, **indents)
 
 
 def _prose_lines(table: ReportTable) -> Iterator[str]:
@@ -290,8 +284,3 @@ def _areas(cell: MethodCell) -> list[Any]:
         estimate = getattr(cell, area)
         values += [estimate.mean, estimate.low, estimate.high]
     return [*values, cell.wins]
-
-
-def print_report(report: BenchmarkReport) -> None:
-    content: dict[str, Any] = finite(asdict(report))
-    print_json("benchmark-report", content)

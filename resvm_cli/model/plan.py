@@ -7,7 +7,7 @@ settings, and member i depends only on (seed, i), its setting and the data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, get_args
 
@@ -88,15 +88,10 @@ class Plan:
 
     def parameters(self) -> dict[str, Any]:
         """The parameters that determine the model, for the manifest and for reports."""
-        kept = asdict(self)
-        for name in ("method", "kernel", "solver", "cache_mb", "seed", "rows_pos", "rows_unl"):
-            del kept[name]
-        del kept["positive_weights"], kept["scale"]
-        if self.relevance_power is None:
-            del kept["relevance_power"]
-        if self.solver == "libsvm":
-            del kept["bias"]
-        return kept
+        *sizes, last = _PARAMETERS
+        bias = ["bias"] if self.solver == "liblinear" else []
+        power = [] if self.relevance_power is None else ["relevance_power"]
+        return {name: getattr(self, name) for name in (*sizes, *bias, last, *power)}
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Plan:
@@ -309,7 +304,7 @@ class ModelPlan:
 
     def with_cache(self, cache_mb: float) -> ModelPlan:
         """Return the plan with at most this much cache per solver, which changes no result."""
-        plans = [replace(plan, cache_mb=min(plan.cache_mb, cache_mb)) for plan in self.plans]
+        plans = (replace(plan, cache_mb=min(plan.cache_mb, cache_mb)) for plan in self.plans)
         return replace(self, plans=tuple(plans))
 
     def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
