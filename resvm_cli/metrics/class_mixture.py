@@ -325,8 +325,7 @@ class ClassMixture:
         value = _means(self._bin_probabilities[None], counts, depth)[0]
         if self.resampled is None or self.blurs is None:
             return IntervalsByDepth(value, *np.full((2, n_listed), np.nan))
-        some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
-        lengths = some.astype(np.int64)
+        some, lengths = _some_depths(n_listed)
         rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
         chances = self._chances(self.resampled)
         blurred = self.blurs.apply(chances, counts)
@@ -366,10 +365,9 @@ class ClassMixture:
         value = self.weights @ _means(chances(self.fitted), counts, depth)
         if self.resampled is None:
             return IntervalsByDepth(value * depth, *np.full((2, n_listed), np.nan))
-        some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
+        some, lengths = _some_depths(n_listed)
         rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
-        means = _means(chances(self.resampled), counts, some)
-        found = rng.binomial(some.astype(np.int64), means) / some
+        found = rng.binomial(lengths, _means(chances(self.resampled), counts, some)) / some
         bounds = _bounds(np.interp(some, depth, value), found)
         low, high = (np.interp(depth, some, bound) for bound in bounds)
         return IntervalsByDepth(value * depth, low * depth, high * depth)
@@ -390,6 +388,11 @@ def _means(chances: FloatArray, counts: FloatArray, depths: FloatArray) -> Float
     totals = sums[:, last] - part * (sums[:, last] - sums[:, last - 1])
     means: FloatArray = np.clip(totals / depths, 0.0, 1.0)
     return means
+
+
+def _some_depths(n_listed: int) -> tuple[FloatArray, IntArray]:
+    some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
+    return some, some.astype(np.int64)
 
 
 def _choices(a: float | None) -> list[float | None]:

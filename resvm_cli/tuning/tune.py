@@ -114,12 +114,8 @@ def tune(request: TuneRequest, run: Run) -> SearchResult:
             try:
                 found = _search_all(request, data, sample, log, within)
             except Interrupted:
-                run.notice(
-                    Message(
-                        "{n:,} trials are saved; continue with the same command and {resume:True}",
-                        n=len(log.trials),
-                    )
-                )
+                text = "{n:,} trials are saved; continue with the same command and {resume:True}"
+                run.notice(Message(text, n=len(log.trials)))
                 raise
             directory.write(BEST, found.params)
     return found
@@ -289,15 +285,9 @@ def _search_all(
         scorer = CandidateScorer(sample, replace(settings, oob=True))
         sizes = tuple(ensemble_sizes(scorer, candidate, run))
         best.params["n_models"] = sizes[-1].n_models
-    return SearchResult(
-        best,
-        tuple(winners),
-        tuple(log.trials),
-        log.n_repeated,
-        outer,
-        sizes,
-        (sample.rows_pos, sample.rows_unl),
-    )
+    n_scored = sample.rows_pos, sample.rows_unl
+    trials = tuple(log.trials)
+    return SearchResult(best, tuple(winners), trials, log.n_repeated, outer, sizes, n_scored)
 
 
 def winner_of(
@@ -312,16 +302,11 @@ def winner_of(
     best = chosen[0].result if len(chosen) == 1 else outcome.best
     trial = log.trials[best.number]
     assert trial.scores is not None
-    pooled_settings = [
-        Setting(
-            each.result.task.candidate.parameters(
-                settings.base, each.n_models, len(data.positives), data.n_unlabeled
-            ),
-            each.weight,
-            each.result.task.candidate.scale,
-        )
-        for each in chosen
-    ]
+    pooled_settings = []
+    for each in chosen:
+        candidate, sizes = each.result.task.candidate, (len(data.positives), data.n_unlabeled)
+        params = candidate.parameters(settings.base, each.n_models, *sizes)
+        pooled_settings.append(Setting(params, each.weight, candidate.scale))
     selected_by = {
         "metric": settings.metric,
         "score": trial.score,
@@ -344,12 +329,11 @@ def _chosen(
     if settings.committee > 1:
         return pooled(outcome.results, asked, settings.committee)
     if settings.search == "informed":
-        untuned = sample.informed(settings)[0]
         scores = log.trials[best.number].scores
         assert scores is not None
         error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
-        n_models = asked or DEFAULT_MEMBERS
-        return [single(outcome.results, untuned, n_models, error)]
+        untuned = sample.informed(settings)[0]
+        return [single(outcome.results, untuned, asked or DEFAULT_MEMBERS, error)]
     return [Pooled(best, 1.0, best.task.n_models)]
 
 
