@@ -278,20 +278,14 @@ class _GrowingPool:
         return self._parts[0] if len(self._parts) == 1 else Rows.concatenate(self._parts)
 
 
+@dataclass(frozen=True, eq=False)
 class Trainer:
     """Trains members on bags of rows: all of P and the drawn rows of U, scaled in several ways."""
 
-    def __init__(
-        self,
-        sets: Mapping[ScalingName | None, _TrainingSet],
-        scalings: Mapping[ScalingName, Scaling],
-        drawn: IntArray,
-        n_positives: int,
-    ) -> None:
-        self.sets = sets
-        self.scalings = scalings
-        self._drawn = drawn
-        self._n_positives = n_positives
+    sets: Mapping[ScalingName | None, _TrainingSet]
+    scalings: Mapping[ScalingName, Scaling]
+    drawn: IntArray  # numbers in U
+    n_positives: int
 
     @classmethod
     def from_data(
@@ -310,13 +304,13 @@ class Trainer:
 
     @property
     def n_rows(self) -> int:
-        return self._n_positives + len(self._drawn)
+        return self.n_positives + len(self.drawn)
 
     def train_all(self, problems: Sequence[Problem]) -> list[KernelSolution | LinearSolution]:
         return [self.train(problem) for problem in problems]
 
     def train(self, problem: Problem) -> KernelSolution | LinearSolution:
-        unlabeled = np.searchsorted(self._drawn, problem.unlabeled) + self._n_positives
+        unlabeled = np.searchsorted(self.drawn, problem.unlabeled) + self.n_positives
         return self.sets[problem.scale].train(problem, problem.positive, unlabeled)
 
 

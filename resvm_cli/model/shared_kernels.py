@@ -21,6 +21,7 @@ from resvm_cli.errors import ResvmError, SolverError
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.members import fit, rows_drawn
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import _blocks, smo
@@ -113,14 +114,14 @@ class SharedKernels:
             return self._shared[key]
 
 
+@dataclass(eq=False)
 class _FromMatrix(KernelTrainer):
     """Trains bags on submatrices of one kernel matrix, whose rows also score all data."""
 
-    def __init__(self, values: FloatArray, n_positives: int, bag_by_bag: _BagByBag) -> None:
-        self._values = values
-        self._n_positives = n_positives
-        self._bag_by_bag = bag_by_bag
-        self._lines: tuple[IntArray, FloatArray] | None = None
+    _values: FloatArray
+    _n_positives: int
+    _bag_by_bag: _BagByBag
+    _lines: tuple[IntArray, FloatArray] | None = None
 
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
@@ -176,12 +177,12 @@ def _values(parts: Sequence[_Support], lines: FloatArray) -> FloatArray:
     return sums
 
 
+@dataclass(frozen=True, eq=False)
 class _BagByBag(KernelTrainer):
     """Computes each bag's own kernel values, as training and prediction do."""
 
-    def __init__(self, kernels: SharedKernels, run: Run) -> None:
-        self._kernels = kernels
-        self._run = run
+    _kernels: SharedKernels
+    _run: Run
 
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None

@@ -159,11 +159,11 @@ class SparseBag:
         return Rows.one_row(self.features, total.astype(np.float64)).without_zeros()
 
 
+@dataclass(frozen=True, eq=False)
 class BagRows:
     """The rows that bags are drawn from, with features renumbered without gaps."""
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
+    _rows: Rows
 
     @cached_property
     def _numbered(self) -> SparseBag:

@@ -11,7 +11,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, field
 from typing import Any
 
 from resvm_cli.errors import DataError, Message, ResvmError
@@ -99,26 +99,19 @@ def _key(record: dict[str, Any]) -> str:
     return json.dumps(named, sort_keys=True)
 
 
+@dataclass(eq=False)
 class TrialLog:
     """A log of finished trials in task order, in memory or also in a directory to resume from."""
 
-    def __init__(
-        self,
-        directory: RunDirectory | None,
-        records: Sequence[dict[str, Any]],
-        metric: str,
-        run: Run,
-        known: KnownTrials | None = None,
-    ) -> None:
-        self.known = known or KnownTrials()
-        self._directory = directory
-        self._records = records
-        self._metric = metric
-        self._run = run
-        self.trials: list[Trial] = []
-        self.n_repeated = 0
-        self._best: float | None = None
-        self._expected = 0
+    _directory: RunDirectory | None
+    _records: Sequence[dict[str, Any]]  # of an earlier run
+    _metric: str
+    _run: Run
+    known: KnownTrials = field(default_factory=KnownTrials)
+    trials: list[Trial] = field(default_factory=list)
+    n_repeated: int = 0
+    _best: float | None = None
+    _expected: int = 0
 
     def expect(self, count: int) -> None:
         self._expected += count
