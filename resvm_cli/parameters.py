@@ -1,6 +1,6 @@
 """Every parameter of training, tuning and ranking, declared once: type, range, default, help.
 
-The fields of ``MethodParameters``, ``TuningParameters`` and ``RankingParameters`` form the table.
+The fields of the four ``Parameters`` classes form the table.
 Options, estimators, checks, messages and the reference page are generated from it. Nothing here
 imports numpy, so that ``--help`` stays fast.
 """
@@ -316,6 +316,35 @@ class Setting:
     scale: ScalingName | None = None  # None: as the whole data is scaled
 
 
+@dataclass(frozen=True)
+class TrainingParameters:
+    """Parameters of training that do not belong to a method."""
+
+    params: str | None = _declared(
+        "text", None,
+        "Parameters chosen by resvm tune (best.json). Explicit parameters take precedence.",
+        metavar="FILE",
+    )  # fmt: skip
+    auto: AutoName | None = _choice(
+        None, AUTO_NAMES,
+        "First score up to 15 settings out of bag (takes seconds), then pool the best, or with"
+        " single use only the best one. Explicit parameters are not changed.",
+        metavar="[single]",
+    )  # fmt: skip
+    decision: RuleName | None = _choice(
+        None, RULE_NAMES,
+        "How decision values are computed: votes (as in the paper) or mean (the members' mean"
+        " value, which ranks better).",
+        metavar="RULE", shown="votes; mean with {auto} and in rank",
+    )  # fmt: skip
+    scale: ScaleChoice | Literal["none"] = _choice(
+        "none", ("none", *SCALING_NAMES, "auto"),
+        "none, minmax, maxabs, standard, quantile (each value's rank), or auto (as resvm check"
+        " advises, if out-of-bag scores confirm it). Learned from P and U and applied by predict.",
+        panel="Data",
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class TuningParameters:
     """How candidates are found and scored; None means that other parameters set the default."""
@@ -460,45 +489,7 @@ TUNED_NAMES = tuple(
     and name not in ("c_pos", "bias")
 )
 SHARED_NAMES = tuple(name for name, parameter in METHOD_TABLE.items() if parameter.shared)
-# Parameters of training that do not belong to a method.
-TRAINING_TABLE = {
-    "params": Parameter(
-        "text",
-        None,
-        "Parameters chosen by resvm tune (best.json). Explicit parameters take precedence.",
-        metavar="FILE",
-        name="params",
-    ),
-    "auto": Parameter(
-        "choice",
-        None,
-        "First score up to 15 settings out of bag (takes seconds), then pool the best, or"
-        " with single use only the best one. Explicit parameters are not changed.",
-        choices=AUTO_NAMES,
-        metavar="[single]",
-        name="auto",
-    ),
-    "decision": Parameter(
-        "choice",
-        None,
-        "How decision values are computed: votes (as in the paper) or mean (the members' mean"
-        " value, which ranks better).",
-        choices=RULE_NAMES,
-        metavar="RULE",
-        shown="votes; mean with {auto} and in rank",
-        name="decision",
-    ),
-    "scale": Parameter(
-        "choice",
-        "none",
-        "none, minmax, maxabs, standard, quantile (each value's rank), or auto (as resvm check"
-        " advises, if out-of-bag scores confirm it). Learned from P and U and applied by predict.",
-        choices=("none", *SCALING_NAMES, "auto"),
-        metavar="NAME",
-        panel="Data",
-        name="scale",
-    ),
-}
+TRAINING_TABLE = table(TrainingParameters)
 # Parameters that tune searches: those of the methods, and unl_per_pos, which only tuning has.
 RANGE_HELP = {
     "c_unl": METHOD_TABLE["c_unl"].help,
