@@ -12,7 +12,7 @@ from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
-from resvm_cli.training.choice import ORDER, best_json, training_choice
+from resvm_cli.training.choice import OF_KERNEL, ORDER, best_json, parameters_of, training_choice
 from tests.commands.train.test_command import snapshot
 from tests.conftest import train_arguments
 
@@ -32,6 +32,16 @@ def read(content, **explicit):
     """The settings and the data's scaling, as train would use them."""
     choice, scale = training_choice({"params": content, **explicit})
     return choice.settings, scale
+
+
+@pytest.mark.parametrize(
+    ("kernel", "used"),
+    [("rbf", ["gamma"]), ("poly", ["gamma", "degree", "coef0"]), ("linear", []),
+     ("sigmoid", ["gamma", "coef0"]), ("tanimoto", [])],
+)  # fmt: skip
+def test_best_json_has_only_the_parameters_that_the_kernel_uses(kernel, used):
+    names = parameters_of(MethodParameters(kernel=kernel, gamma=0.1))
+    assert [name for name in names if name in OF_KERNEL] == used
 
 
 @pytest.mark.parametrize("scale", [None, "standard", "quantile"])
