@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from resvm_cli.benchmark.contamination import AXES, other_axis, points_along, rows_along
+from resvm_cli.benchmark.contamination import AXES, OwnTable, other_axis, points_along, rows_along
 from resvm_cli.benchmark.data import COMPARED, PUBLISHED_CWSVM
 from resvm_cli.benchmark.rendering import (
     NOTHING,
@@ -19,12 +17,8 @@ from resvm_cli.benchmark.rendering import (
     number,
     p_value,
 )
-from resvm_cli.benchmark.report import cost_ratio
-
-if TYPE_CHECKING:
-    from resvm_cli.benchmark.contamination import OwnTable
-    from resvm_cli.benchmark.report import ComparedRow, Comparison, RunReport
-    from resvm_cli.benchmark.verdicts import OverallTest
+from resvm_cli.benchmark.report import ComparedRow, Comparison, RunReport, cost_ratio
+from resvm_cli.benchmark.verdicts import OverallTest
 
 PARAMETER_TITLES = {"n_pos": "n_pos", "unl_per_pos": "n_unl / n_pos", "w_pos": "w_pos"}
 AXIS_TITLES = dict(zip(AXES, ("contamination of P", "contamination of U"), strict=True))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from resvm_cli import __version__
+from resvm_cli.benchmark.report import BenchmarkReport, RunReport
 from resvm_cli.benchmark.results import AREAS
+from resvm_cli.benchmark.tables import Estimate, MethodCell
 from resvm_cli.files.delimited import line_writer
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.records import dataclass
 from resvm_cli.report.charts import page
 from resvm_cli.report.terminal import finite, harmless, print_table
-
-if TYPE_CHECKING:
-    from resvm_cli.benchmark.report import BenchmarkReport, RunReport
-    from resvm_cli.benchmark.tables import Estimate, MethodCell
 
 TITLES = {
     "supervised": "Supervised",
@@ -142,8 +141,6 @@ def _text_lines(sections: Sequence[Section]) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str = "", later: str = "") -> list[str]:
-    import textwrap
-
     indents: Any = {"initial_indent": first, "subsequent_indent": later}
     return textwrap.wrap(harmless(text), PAGE_WIDTH, break_on_hyphens=False, **indents)
 

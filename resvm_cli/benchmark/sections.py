@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from resvm_cli import __version__
 from resvm_cli.benchmark import findings
@@ -23,11 +23,8 @@ from resvm_cli.benchmark.rendering import (
     number,
     p_value,
 )
-from resvm_cli.benchmark.tables import MIN_REPETITIONS
-
-if TYPE_CHECKING:
-    from resvm_cli.benchmark.report import BenchmarkReport, RunReport
-    from resvm_cli.benchmark.tables import MethodCell, SettingTable, TaskRow
+from resvm_cli.benchmark.report import BenchmarkReport, RunReport
+from resvm_cli.benchmark.tables import MIN_REPETITIONS, MethodCell, SettingTable, TaskRow
 
 TOO_FEW = "too few"
 VERDICTS = ("above", "within", "below", TOO_FEW)
