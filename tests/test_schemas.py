@@ -79,7 +79,7 @@ def use_models(work: Work) -> None:
     (work.folder / "table.csv").write_text("\n".join(["id,x,kind,known", *table]))
     columns = ("--id-column", "id", "--label-column", "known", "--positive-label", "yes")
     work.json("train", "--data", "table.csv", *columns, "--n-models", 2, "-q", "-o", "3-table")
-    released = (GOLDEN / "format-1", GOLDEN / "format-2")
+    released = (GOLDEN / f"format-{number}" for number in (1, 2, 3))
     for path in (*released, "2", "3", "3-scaled", "3-unchecked", "3-table"):
         manifest = work.json("inspect", path)["manifest"]
         work.add(f"manifest-{manifest['format']}", manifest)

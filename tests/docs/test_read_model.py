@@ -51,6 +51,13 @@ def test_the_reader_predicts_by_models_of_every_released_format(number, agrees):
     assert agrees(GOLDEN / f"format-{number}", GOLDEN / "rows.svm")
 
 
+def test_the_reader_predicts_by_a_model_of_a_table_after_convert(agrees, resvm, tmp_path):
+    model, rows = GOLDEN / "format-3", tmp_path / "rows.svm"
+    ran = resvm("convert", GOLDEN / "format-3.csv", "--like", model, "-o", rows, "-q")
+    assert ran.code == 0, ran.err
+    assert agrees(model, rows)
+
+
 KERNELS = [
     "-t linear",
     "-t poly -d 3 -r 1 -g 0.2",

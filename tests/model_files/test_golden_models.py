@@ -17,13 +17,15 @@ from resvm_cli.rows import Rows
 from tests.model_files.test_directory import rewrite
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+TABLE = GOLDEN / "format-3.csv"
+LABELS = ("--id-column", "id", "--label-column", "outcome", "--positive-label", "yes")
 HALVED = {"features": [1, 2, 3, 4], "shift": [0.0] * 4, "factor": [2.0] * 4}
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_model_of_every_format_predicts_what_it_did(number, resvm):
     model = GOLDEN / f"format-{number}"
-    ran = resvm("predict", model, GOLDEN / "rows.svm")
+    ran = resvm("predict", model, TABLE if number == 3 else GOLDEN / "rows.svm")
     assert ran.code == 0, ran.err
     expected = np.loadtxt(GOLDEN / f"format-{number}.pred")
     found = np.array([line.split() for line in ran.out.decode().splitlines()], float)
@@ -66,6 +68,26 @@ def test_its_bags_are_still_drawn_again(number, resvm, tmp_path):
     ran = resvm("rank", "-P", data / "pos.svm", "-U", data / "unl.svm", "--model", model, "-q")
     assert ran.code == 0, ran.err
     assert len(ran.out.splitlines()) == 1 + len((data / "unl.svm").read_text().splitlines())
+
+
+def test_format_3_has_weighted_quantiles_of_table_columns():
+    stored = directory.load_model(str(GOLDEN / "format-3"))
+    assert [column["name"] for column in stored.manifest["encoding"]["columns"]] == [
+        "size",
+        "dose",
+        "color",
+    ]
+    assert [scaling["kind"] for scaling in stored.manifest["scalings"]] == ["quantile"]
+    assert [one["parameters"]["relevance_power"] for one in stored.manifest["groups"]] == [1.0]
+    assert stored.decision.threshold.chosen
+
+
+def test_bags_of_format_3_are_drawn_again_for_the_same_groups_only(resvm):
+    rank = ("rank", "--data", TABLE, *LABELS, "--model", GOLDEN / "format-3", "-q")
+    ran = resvm(*rank, "--groups", GOLDEN / "format-3.groups")
+    assert ran.code == 0, ran.err
+    assert len(ran.out.splitlines()) == 1 + 44
+    assert resvm(*rank).code != 0
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -135,9 +135,7 @@ def predict(
     request.check()
     if out_dir is not None:
         if annotate is not None:
-            raise CommandLineError(
-                "--annotate and --out-dir cannot be combined: it writes one table"
-            )
+            raise CommandLineError("--annotate and --out-dir cannot be combined")
         with running.run(cluster) as run:
             result = job.predict_files(request, sources, out_dir, share, run)
         if not running.quiet:
