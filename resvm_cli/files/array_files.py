@@ -125,15 +125,12 @@ class StoredArray:
 
     @classmethod
     def from_array(cls, array: Any, n_stored: int, n_chunk: int = 0) -> StoredArray:
-        """Wrap an array of NumPy or h5py."""
-
         def slices(size: int) -> Iterator[AnyArray]:
             return (array[start : start + size] for start in range(0, array.shape[0], size))
 
         return cls(array.shape, array.dtype, slices, n_stored, n_chunk, array)
 
     def part(self, start: int, stop: int | None) -> AnyArray:
-        """Return some rows of an array of NumPy or h5py."""
         return np.asarray(self.array[start:stop])
 
     @classmethod
@@ -471,7 +468,6 @@ def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, id
 
 
 def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
-    """Write the features as a dense matrix."""
     rows = block.rows
     matrix = np.zeros((len(rows), n_features))
     matrix[rows.row_numbers, rows.indices - 1] = rows.values

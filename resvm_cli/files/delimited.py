@@ -127,7 +127,6 @@ class Table(ABC):
 
 
 def rows_at_once(n_columns: int) -> int:
-    """The number of rows per block."""
     return max(MIN_ROWS, min(MAX_ROWS, CELLS_AT_ONCE // max(1, n_columns)))
 
 
@@ -409,7 +408,6 @@ class _CellLocator:
         return [0, *(reader.line_num for _ in reader)]
 
     def lines(self, n_rows: int) -> IntArray:
-        """Return the line that each row starts on."""
         numbers = np.arange(n_rows) if self.numbers is None else np.array(self.numbers, np.int64)
         if n_rows and len(self._lines) > int(numbers[-1]) + 1:  # a row may have several lines
             numbers = np.array(self._starts, np.int64)[numbers]

@@ -155,7 +155,6 @@ class AnnDataTable(Table):
         return None
 
     def _cells(self, path: str, start: int, stop: int) -> Column:
-        """Return some cells of a column of observations."""
         if path in self._arrays:
             return column_of(self.name, path, self._part(path, start, stop))
         if f"{path}/codes" in self._arrays:

@@ -87,7 +87,6 @@ def format_header(form: FormatName, block: PredictionBlock) -> bytes:
 
 
 def format_block(form: FormatName, block: PredictionBlock) -> bytes:
-    """Format a block, one line per row."""
     if form == "jsonl":
         return _format_json(block)
     columns = [block.decision_values]

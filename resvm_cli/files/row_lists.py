@@ -43,7 +43,6 @@ def read_names(path: str) -> list[str]:
 
 
 def read_row_ids(path: str) -> list[str]:
-    """Read the ids of all rows, one per line."""
     names = read_names(path)
     where = f"{name_of(path)}:1"
     _refuse_svmlight(names[0], where, "rows that end in an id (# name) do not need a list of ids")
@@ -132,11 +131,9 @@ class RowIds:
         return self._names is None and (self._keep or self._known is not None)
 
     def is_known(self, row_id: str) -> bool:
-        """Whether this id is in the list of known positives."""
         return self._known is not None and row_id in self._known
 
     def known_in_order(self) -> list[str]:
-        """The ids of known positives, in data order."""
         return sorted(self._lines, key=self._lines.__getitem__)
 
     def add(self, block: Block, name: str) -> npt.NDArray[np.bool_]:

@@ -39,7 +39,6 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 
 def _require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Reject settings that differ from those of the existing results."""
     changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
     if changed:
         raise ParameterError(
@@ -228,13 +227,11 @@ class RunDirectory:
         return content
 
     def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
-        """Replace a log atomically."""
         with whole_file(str(self._directory / name)) as handle:
             for record in records:
                 handle.write(json.dumps(record).encode() + b"\n")
 
     def write(self, name: str, content: dict[str, Any]) -> None:
-        """Write a JSON file atomically."""
         with whole_file(str(self._directory / name)) as handle:
             handle.write(json.dumps(content, indent=1).encode() + b"\n")
 
@@ -346,7 +343,6 @@ class OutputDirectory:
         )
 
     def finish(self, name: str, made_from: dict[str, Any]) -> None:
-        """Record the inputs of a finished output."""
         digest = file_digest(self.output_path(name))
         write_sealed(self._record_path(name), {"made_from": made_from, "sha256": digest})
 

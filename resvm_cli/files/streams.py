@@ -47,7 +47,6 @@ def comes_at_once(path: str) -> bool:
 
 
 def same_source(first: str, second: str) -> bool:
-    """Whether two paths name the same file or pipe."""
     try:
         return first == second or os.path.samestat(_status(first), _status(second))
     except OSError:
@@ -55,7 +54,6 @@ def same_source(first: str, second: str) -> bool:
 
 
 def cannot(action: str, path: str, error: OSError) -> FileError:
-    """Return the error for a failed system call on a path."""
     reason = error.strerror or str(error)
     hint = None
     if error.errno == errno.ENOENT:
@@ -122,7 +120,6 @@ def open_spool() -> IO[bytes]:
 
 
 def cannot_spool(error: OSError, name: str = "") -> FileError:
-    """Return the error for a spool that cannot be written."""
     directory = os.environ.get("TMPDIR", "the temporary directory")
     return cannot(f"spool {name}".strip(), directory, error)
 
@@ -185,7 +182,6 @@ def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[
 
 
 def without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same text without a leading byte-order mark."""
     head = next(pieces, b"")
     while len(head) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(head):
         more = next(pieces, b"")

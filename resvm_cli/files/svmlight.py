@@ -70,7 +70,6 @@ class Block:
         )
 
     def slices(self, max_rows: int) -> Iterator[Block]:
-        """Split into blocks of at most ``max_rows`` rows."""
         if len(self) <= max_rows:
             yield self
             return
@@ -80,7 +79,6 @@ class Block:
             yield self._chosen(self.rows.slice(part.start, part.stop), part, comments)
 
     def take(self, numbers: IntArray) -> Block:
-        """Return the rows with these numbers, in this order."""
         comments = self.comments
         if comments is not None:
             comments = [comments[number] for number in numbers.tolist()]
@@ -102,8 +100,6 @@ class Block:
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that cannot be read."""
-
     line: int
     column: int
     status: int
@@ -205,7 +201,6 @@ def map_blocks(
 
 
 def read_file(path: str, *, zero_based: bool = False, with_comments: bool = False) -> Block:
-    """Read a complete svmlight file."""
     return Block.concatenate(
         list(read_blocks(path, zero_based=zero_based, with_comments=with_comments))
     )

@@ -185,7 +185,6 @@ def format_of(description: dict[str, Any]) -> int:
 
 
 def load_model(path: str) -> StoredModel:
-    """Read and check a model."""
     return read_consistently(path, lambda: _load(path))
 
 

@@ -71,7 +71,6 @@ def read_verified(name: str, entry: dict[str, Any]) -> bytes:
 
 
 def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
-    """Read a member's text and check it against its entry."""
     return read_verified(f"{path}/{member_name(number)}", entry)
 
 

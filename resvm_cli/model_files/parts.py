@@ -107,11 +107,9 @@ class PartDirectory:
 
     @classmethod
     def read(cls, path: str) -> PartDirectory:
-        """Read a part that was started before."""
         return cls(path, _read_header(path))
 
     def add(self, number: int, text: bytes, converged: bool, values: FloatArray) -> None:
-        """Write a finished member."""
         with whole_file(f"{self.path}/{member_name(number)}") as handle:
             handle.write(text)
         record = {
@@ -123,7 +121,6 @@ class PartDirectory:
         write_sealed(_record_name(self.path, number), record)
 
     def missing(self) -> list[int]:
-        """The members without a record."""
         return [n for n in self.members if not os.path.lexists(_record_name(self.path, n))]
 
     def unfinished(self) -> list[int]:
@@ -137,7 +134,6 @@ class PartDirectory:
         return left
 
     def record(self, number: int) -> MemberRecord:
-        """Read the record of a finished member."""
         name = _record_name(self.path, number)
         record = _read_json(name)
         values: list[float | None] = record.get("values", [])
@@ -154,7 +150,6 @@ class PartDirectory:
         return MemberRecord(number, entry, record["converged"], np.array(numbers, np.float64))
 
     def text(self, record: MemberRecord) -> bytes:
-        """Read the text of a finished member and check it against its record."""
         return read_member(self.path, record.number, record.entry)
 
 
@@ -260,7 +255,6 @@ def _describes_model(description: dict[str, Any], last: int) -> bool:
 
 
 def _are_row_numbers(judged: list[Any]) -> bool:
-    """Whether these are two lists of row numbers."""
     return (
         len(judged) == 2
         and all(isinstance(rows, list) for rows in judged)
@@ -287,7 +281,6 @@ def is_blank(directory: Path) -> bool:
 
 
 def _refuse_other_content(directory: Path) -> None:
-    """Reject a directory with any other content."""
     try:
         blank = is_blank(directory)
     except FileNotFoundError:

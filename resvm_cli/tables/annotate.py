@@ -40,7 +40,6 @@ class Cells:
         self._blocks = iter(table.cells())
 
     def take(self, n_rows: int) -> Columns:
-        """Return the cells of the next rows, by column."""
         while len(self._waiting[0]) < n_rows:
             found = next(self._blocks, None)
             if found is None:
@@ -109,7 +108,6 @@ class Annotation(ExitStack):
         self._write: Callable[[Columns, Columns], None] | None = None
 
     def add(self, block: PredictionBlock) -> None:
-        """Write the next rows of the table with these predictions."""
         results = block.columns
         if self._write is None:
             names = self._cells.names

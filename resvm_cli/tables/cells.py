@@ -178,7 +178,6 @@ def no_value(
 
 
 def ids_of(block: TableBlock, at: int) -> list[str]:
-    """Return a column as row ids."""
     ids = [text.strip() for text in texts_of(block.columns[at])]
     whole = "".join(ids)
     if all(ids) and "\n" not in whole and "\r" not in whole:
@@ -193,7 +192,6 @@ def ids_of(block: TableBlock, at: int) -> list[str]:
 
 
 def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
-    """Return a column as numeric labels."""
     cells = block.columns[at]
     if not isinstance(cells, np.ndarray):
         for row, cell in enumerate(cells):

@@ -110,7 +110,6 @@ class MappedColumn:
     counts: bool = False
 
     def content(self) -> dict[str, Any]:
-        """The column's entry in the JSON object."""
         return {name: getattr(self, name) for name in ("name", "kind", *KIND_FIELDS[self.kind])}
 
 
@@ -128,13 +127,11 @@ class FeatureMap:
         return len(self.names) - len(names) + 1
 
     def content(self) -> dict[str, Any]:
-        """The feature map as a JSON object."""
         columns = [column.content() for column in self.columns]
         rule = {} if self.missing is None else {"missing": self.missing}
         return {"kind": KIND, "format": FORMAT, **rule, "columns": columns, "features": self.names}
 
     def format(self) -> bytes:
-        """The feature map as JSON text."""
         return (json.dumps(self.content(), indent=1) + "\n").encode("ascii")
 
     @classmethod
@@ -154,7 +151,6 @@ class FeatureMap:
 
 
 def read_feature_map(path: str) -> FeatureMap:
-    """Read a feature map written by convert."""
     try:
         return FeatureMap.from_content(parse_object(b"".join(read_pieces(path))))
     except ValueError:

@@ -114,7 +114,6 @@ class RowInput:
 
     @property
     def reading(self) -> TableReading:
-        """How to read a table."""
         if self._reading is None:
             from resvm_cli.tables.encoding import TableReading
 
@@ -127,7 +126,6 @@ class RowInput:
 
     @property
     def is_text(self) -> bool:
-        """Whether the input is svmlight text."""
         return self.table is None and self._sparse is None
 
     @property

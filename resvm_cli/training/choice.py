@@ -60,7 +60,6 @@ class TrainingChoice:
 
     @classmethod
     def from_params(cls, params: MethodParameters, **others: Any) -> TrainingChoice:
-        """Make a choice of one setting."""
         return cls((Setting(params),), **others)
 
     @property
@@ -70,7 +69,6 @@ class TrainingChoice:
 
     @property
     def rule(self) -> RuleName:
-        """The decision rule of the model."""
         return self.decision or "votes"
 
     def check(self) -> None:
@@ -117,7 +115,6 @@ def ranking_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoic
 
 
 def method_parameters(values: Mapping[str, Any]) -> MethodParameters:
-    """Return the method parameters among these converted values."""
     return MethodParameters(**{name: values[name] for name in METHOD_TABLE if name in values})
 
 

@@ -96,7 +96,6 @@ def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
 
 
 def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -> TrainResult:
-    """Join parts into a complete model."""
     check_model_target(target, force=force)
     parts, notes = join_parts(paths)
     manifest, plan, summary = assemble(parts, target, force=force)

@@ -27,8 +27,6 @@ FRACTION_FOR_ROWS = 8  # at most 1/8 of a limit goes to rows of U that stay in m
 
 
 class ResourceBudget(NamedTuple):
-    """The resources that training may use."""
-
     threads: int
     members_at_once: int | None = None  # None: all
 

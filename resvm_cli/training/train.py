@@ -164,7 +164,6 @@ def watch_members(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None
 
 
 def save(model: StoredModel, target: str, *, force: bool) -> dict[str, Any]:
-    """Write a model trained in memory, and return its manifest."""
     return save_model(
         target,
         format_members(model.ensemble),
