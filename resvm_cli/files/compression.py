@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Protocol
 
 from resvm_cli.errors import DataError
@@ -21,16 +22,12 @@ def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
             break
         head += more
 
-    def pieces() -> Iterator[bytes]:
-        if head:
-            yield head
-        yield from raw
-
+    pieces = chain([head] if head else [], raw)
     compressed = _decoder_for(head, name)
     if compressed is None:
-        return pieces()
+        return pieces
     kind, new, errors = compressed
-    return Inflated(_inflate(pieces(), new, errors, name, kind))
+    return Inflated(_inflate(pieces, new, errors, name, kind))
 
 
 def _damaged(name: str, kind: str, reason: str) -> DataError:

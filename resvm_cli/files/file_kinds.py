@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Literal, NoReturn, TypeAlias
 
 from resvm_cli.errors import DataError, Message, Text
@@ -116,12 +117,7 @@ def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
         # the magic number of HDF5 contains a newline
         if (b"\n" in piece and not read[0].startswith(b"\x89")) or len(piece) >= HEAD:
             break
-
-    def again() -> Iterator[bytes]:
-        yield from read
-        yield from rest
-
-    return b"".join(read), again()
+    return b"".join(read), chain(read, rest)
 
 
 def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:

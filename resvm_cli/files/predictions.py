@@ -222,18 +222,17 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
     text = chain([head.rest], pieces)
     ids: list[str] | None = None
     labels: npt.NDArray[np.floating[Any]] | None
-    ranked = RANK_COLUMN in head.names
+    provenance, ranked = head.provenance, RANK_COLUMN in head.names
     if head.form == "jsonl":
         provenance, values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
     else:
-        provenance = head.provenance
         if with_ids and ID in head.names:
             ids, values, labels = _named_rows(text, name, head)
         else:
             ids = [] if with_ids and not head.names else None
-            layout = _layout(head)
+            before = head.n_lines
             values, labels = read_columns(
-                text, name, layout, lines_before=head.n_lines, comments=ids
+                text, name, _layout(head), lines_before=before, comments=ids
             )
         positive = None if labels is None else _are_positive(labels, name)
     if not len(values):

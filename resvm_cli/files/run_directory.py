@@ -326,13 +326,10 @@ class OutputDirectory:
     def output_path(self, name: str) -> str:
         return os.path.join(self.path, name)
 
-    def _record_path(self, name: str) -> str:
-        return os.path.join(self.path, f".{name}.json")
-
     def is_finished(self, name: str, made_from: dict[str, Any]) -> bool:
         """Whether this output exists, is unchanged, and was made from the same inputs."""
         try:
-            record = read_sealed(self._record_path(name))
+            record = read_sealed(self.output_path(f".{name}.json"))
         except (FileError, ValueError):
             return False
         path = self.output_path(name)
@@ -344,7 +341,7 @@ class OutputDirectory:
 
     def finish(self, name: str, made_from: dict[str, Any]) -> None:
         digest = file_digest(self.output_path(name))
-        write_sealed(self._record_path(name), {"made_from": made_from, "sha256": digest})
+        write_sealed(self.output_path(f".{name}.json"), {"made_from": made_from, "sha256": digest})
 
 
 def output_names(sources: list[str], suffix: str) -> list[str]:
