@@ -281,7 +281,7 @@ class ParquetTable(Table):
         if str(values.type) in TEXT_TYPES:
             lengths = compute.binary_length(values)
             _require_short(self.name, name, compute.max(lengths).as_py() or 0)
-        texts = dict(zip(codes.to_pylist(), map(_text, values.to_pylist()), strict=True))
+        texts = dict(zip(codes.to_pylist(), map(text_of, values.to_pylist()), strict=True))
         return [texts.get(code, "") for code in cells.indices.to_pylist()]
 
 
@@ -298,7 +298,7 @@ def _require_short(name: str, column: str, n_bytes: int) -> None:
         raise _unusable(name, column, f"a text of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     return "" if value is None else str(value)
@@ -364,7 +364,7 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> Spar
         if form in COMPRESSED:
             matrix.check_format(full_check=True)
         labels = np.asarray(load(LABELS), np.float64) if LABELS in arrays else None
-        ids = list(map(_text, load(IDS))) if IDS in arrays else None
+        ids = list(map(text_of, load(IDS))) if IDS in arrays else None
         for beside in (labels, ids):
             if beside is not None and np.shape(beside) != (n_rows,):
                 raise ValueError(f"expected {n_rows:,} labels and ids, one per row")
@@ -391,14 +391,16 @@ def from_arrays(name: str, arrays: dict[str, StoredArray], wanted: str | None) -
             )
         (wanted,) = matrices
     if wanted not in matrices:
-        raise DataError(
-            f"{name}: has no matrix '{wanted}'",
-            f"its matrices: {', '.join(sorted(matrices)) or 'none'}",
-        )
+        raise no_matrix(name, wanted, matrices)
     matrix = arrays[wanted]
     matrix.check(name, wanted)
     beside = {key: one for key, one in arrays.items() if one.shape == matrix.shape[:1]}
     return ArrayTable(name, matrix, beside)
+
+
+def no_matrix(name: str, wanted: str, matrices: Iterable[str]) -> DataError:
+    there = ", ".join(sorted(matrices)) or "none"
+    return DataError(f"{name}: has no matrix '{wanted}'", f"its matrices: {there}")
 
 
 def _dense(name: str, array: AnyArray) -> Table:
@@ -419,7 +421,7 @@ def column_of(name: str, key: str, array: AnyArray) -> Column:
     values = array.tolist()
     if not all(isinstance(value, str | bytes) for value in values):
         raise _unusable(name, key, f"type {array.dtype}; expected numbers or texts")
-    return list(map(_text, values))
+    return list(map(text_of, values))
 
 
 def _sparse(

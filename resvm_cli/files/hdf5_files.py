@@ -23,10 +23,12 @@ from resvm_cli.files.array_files import (
     column_of,
     finite_rows,
     from_arrays,
+    no_matrix,
     package,
     reading,
     require_rows,
     table_block,
+    text_of,
 )
 from resvm_cli.files.delimited import MAX_ROWS, Column, Table, TableBlock, rows_at_once
 from resvm_cli.rows import IntArray, Rows
@@ -66,7 +68,7 @@ def open_hdf5(name: str, path: str, array: str | None) -> Table:
 
 def is_anndata(arrays: Mapping[str, StoredArray], attributes: Attributes) -> bool:
     """Whether the arrays of an HDF5 file are laid out as AnnData writes them."""
-    if _words(attributes.get("", {}).get("encoding-type")) == "anndata":
+    if text_of(attributes.get("", {}).get("encoding-type")) == "anndata":
         return True
     return {"obs", "var"} <= attributes.keys() and any(one in arrays for one in ("X", "X/data"))
 
@@ -100,16 +102,13 @@ class AnnDataTable(Table):
             self.id_column = self.columns[self._n_variables]
 
     def _sparse_form(self, key: str) -> str:
-        known = _words(self._attributes.get(key, {}).get("encoding-type"))
+        known = text_of(self._attributes.get(key, {}).get("encoding-type"))
         form = known.removesuffix("_matrix")
         parts = {f"{key}/{part}" for part in ("data", "indices", "indptr")}
         if form not in ("csr", "csc") or not parts <= self._arrays.keys():
             matrices = [one for one in self._arrays if len(self._arrays[one].shape) == 2]
             matrices += [one.removesuffix("/indptr") for one in self._arrays if "/indptr" in one]
-            raise DataError(
-                f"{self.name}: has no matrix '{key}'",
-                f"its matrices: {', '.join(sorted(matrices)) or 'none'}",
-            )
+            raise no_matrix(self.name, key, matrices)
         for part in parts:
             self._arrays[part].check(self.name, part)
         return form
@@ -130,7 +129,7 @@ class AnnDataTable(Table):
 
     def _index(self, group: str) -> str:
         """Return the path of the names of rows or columns."""
-        return f"{group}/{_words(self._attributes[group].get('_index', '_index'))}"
+        return f"{group}/{text_of(self._attributes[group].get('_index', '_index'))}"
 
     def _names(self, group: str, size: int) -> list[str]:
         names = self._cells(self._index(group), 0, size)
@@ -232,10 +231,6 @@ class AnnDataTable(Table):
         matrix = scipy.sparse.csr_matrix(parts, shape=(stop - start, width))
         whole = matrix if self._form == "csr" else matrix.T.tocsr()
         return finite_rows(self.name, whole, 0 if self._form == "csc" else start)
-
-
-def _words(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
 
 
 def _made_unique(names: list[str], counts: Counter[str]) -> list[str]:
