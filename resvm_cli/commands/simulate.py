@@ -298,7 +298,6 @@ def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> byt
 
 
 def show_simulation(result: SimulateResult) -> None:
-    """Print what was drawn, and where it was written."""
     for name, text in (
         ("pos.svm", f"{result.n_pos:,} rows, {result.false_positives:,} of them truly negative"),
         ("unl.svm", f"{result.n_unl:,} rows, {result.hidden_positives:,} of them truly positive"),

@@ -112,7 +112,6 @@ def convert(
 
 
 def _show(result: ConvertResult) -> None:
-    """Print what was read, and where it was written."""
     rows = f"{result.n_rows:,} rows"
     if result.n_positives is not None:
         rows += f", {result.n_positives:,} of them positive"

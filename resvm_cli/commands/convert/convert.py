@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -94,7 +94,6 @@ class ConvertRequest:
 
     @property
     def format(self) -> FormatName:
-        """The format to write."""
         if self.form is not None:
             return self.form
         ending = (self.target or "").rpartition(".")[2].lower()
@@ -128,16 +127,17 @@ class ConvertResult:
 def convert(request: ConvertRequest, run: Run) -> ConvertResult:
     """Read a table or an array and write it in another format."""
     request.check()
-    source = Source(request.source, once=not request.needs_two_passes)
-    try:
+    with closing(Source(request.source, once=not request.needs_two_passes)) as source:
         rows = _Rows(request, source)
         result = _write(request, rows, run)
         if request.write_map is not None:
+            if rows.named is None:
+                raise ParameterError(
+                    "{map} requires a table: the features in {name} have no names", name=rows.name
+                )
             with output(request.write_map) as write:
-                write(rows.feature_map().format())
+                write(rows.named.format())
         return result
-    finally:
-        source.close()
 
 
 class _Rows(RowInput):
@@ -156,13 +156,6 @@ class _Rows(RowInput):
             if self.is_text and self._zero_based:
                 block = replace(block, rows=replace(block.rows, indices=block.rows.indices + 1))
             yield block
-
-    def feature_map(self) -> FeatureMap:
-        if self.named is None:
-            raise ParameterError(
-                "{map} requires a table: the features in {name} have no names", name=self.name
-            )
-        return self.named
 
 
 def _known_features(path: str) -> FeatureMap:

@@ -193,7 +193,6 @@ def _threshold(text: str) -> float | ThresholdRule:
 
 
 def _show_files(result: FilesResult) -> None:
-    """Show how many files were predicted, skipped or left to other tasks."""
     text = f"{result.n_predicted:,} predicted"
     if result.n_skipped:
         text += f", {result.n_skipped:,} finished before"

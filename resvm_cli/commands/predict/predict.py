@@ -236,7 +236,11 @@ class _Pass:
         """Yield each block of rows with its scores, as rows arrive."""
         for block, scored in self._scored():
             if scored.first_bad is not None:
-                raise _not_finite(self._rows.name, int(block.lines[scored.first_bad]))
+                where = f"{self._rows.name}:{block.lines[scored.first_bad]}"
+                raise DataError(
+                    f"{where}: the row's decision value is not finite",
+                    "its values are far from those of the training rows; scale both the same way",
+                )
             self.n_rows += len(block)
             self._trained_on.add(block)
             self.n_unlike += scored.n_unlike
@@ -399,10 +403,3 @@ def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
     """Return the ``count`` largest values of both arrays."""
     both = np.concatenate([kept, values])
     return both if len(both) <= count else np.partition(both, len(both) - count)[-count:]
-
-
-def _not_finite(name: str, line: int) -> DataError:
-    return DataError(
-        f"{name}:{line}: the row's decision value is not finite",
-        "its values are far from those of the training rows; scale both in the same way",
-    )

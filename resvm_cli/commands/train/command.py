@@ -129,7 +129,6 @@ def _check_together(explicit: set[str]) -> None:
 
 
 def _show_part(part: PartResult) -> None:
-    """Show which members a part contains, and its path."""
     if not part.members:
         return
     first, last = part.members[0], part.members[-1]
