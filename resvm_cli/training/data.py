@@ -375,7 +375,9 @@ class TrainingData(PUData):
             self._repeated = RepeatedRows(self.positives)
 
     def _summarize(self, summary: DataSummary, rows: Rows) -> None:
-        super()._summarize(summary, rows)
+        summary.add(rows)
+        if self._stats is not None and self.input.data is None:
+            self._stats.add(rows)
         if self._extremes is not None:
             self._extremes.add(rows, positive=summary is self.summary_pos)
 
@@ -464,6 +466,8 @@ class TrainingData(PUData):
             else:
                 self._index.n_rows += len(block)
             if self.input.data is not None:
+                if self._stats is not None:  # in file order, so that blocks do not matter
+                    self._stats.add(block.rows)
                 if self.input.has_label:
                     block.require_labels(self._source.name)
                     if len(self._labels) < 20:

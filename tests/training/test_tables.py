@@ -15,6 +15,7 @@ import pytest
 from resvm_cli.commands.convert.convert import ConvertRequest, convert
 from resvm_cli.commands.train.train import grow, train, train_share
 from resvm_cli.errors import DataError, ModelError, ParameterError
+from resvm_cli.files import delimited
 from resvm_cli.model_files.directory import load_model
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run, Share
@@ -76,6 +77,17 @@ def test_members_of_a_table_are_those_of_the_converted_file(missing, tmp_path):
     assert one["data"] == two["data"]
     assert (one["format"], two["format"]) == (3, 2)
     assert "encoding" not in two
+
+
+def test_scaling_does_not_depend_on_the_blocks_that_a_file_is_read_in(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "CELLS_AT_ONCE", 1)  # blocks of 64 rows
+    table = write(tmp_path / "t.csv", ROWS)
+    converted = str(tmp_path / "t.svm")
+    convert(ConvertRequest(table, reading(), target=converted), Run())
+    trained(tmp_path / "one", TrainingInput(data=table, table=reading(), scale="standard"))
+    trained(tmp_path / "two", TrainingInput(data=converted, positive_label=1.0, scale="standard"))
+    assert members(tmp_path / "one") == members(tmp_path / "two")
+
 
 
 @pytest.mark.parametrize("missing", ["mean", "drop"])
