@@ -185,8 +185,8 @@ class TextTable(Table):
         self._separator = separator
         self._header = header
         self._decimal_comma = decimal_comma
-        self._kinds: IntArray | None = None  # of columns; None: all are texts
-        self._started: Iterator[TableBlock] | None = self._read()
+        self._first_kinds: list[IntArray] = []  # how the first pass reads columns, once known
+        self._started: Iterator[TableBlock] | None = self._read(self._first_kinds)
         self.columns = []
         self._first = next(self._started, None)
         if not self.columns:
@@ -195,7 +195,7 @@ class TextTable(Table):
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()
     ) -> Iterator[TableBlock]:
-        self._kinds = np.array(
+        kinds = np.array(
             [
                 NUMBER if at in numbers else TEXT if used is None or at in used else SKIPPED
                 for at in range(len(self.columns))
@@ -204,18 +204,20 @@ class TextTable(Table):
         )
         if self._started is not None:
             started, self._started = self._started, None
+            self._first_kinds.append(kinds)
             if self._first is not None:
                 yield self._first
             yield from started
             return
-        yield from self._read()
+        yield from self._read([kinds])
 
     def first_block(self, used: Container[object] | None = None) -> TableBlock | None:
         if self._started is None:  # the rows are being read again
             return super().first_block(used)
         return self._first
 
-    def _read(self) -> Iterator[TableBlock]:
+    def _read(self, kinds: Sequence[IntArray]) -> Iterator[TableBlock]:
+        """Read all rows, as texts as long as the kinds of columns are not there."""
         text = _Lines(self.name, iter(self._pieces()))
         blank = 0
         for opening in text:
@@ -247,7 +249,7 @@ class TextTable(Table):
         if not rows:
             text.kept.clear()
         while True:
-            block = None if rows else self._simple_block(text, separator, size)
+            block = None if rows else self._simple_block(text, separator, size, *kinds)
             if block is None:
                 rows = rows + self._records(reader, size - len(rows), text)
                 if not rows:
@@ -259,9 +261,10 @@ class TextTable(Table):
             text.kept.clear()
             rows = []
 
-    def _simple_block(self, text: _Lines, separator: str, size: int) -> TableBlock | None:
+    def _simple_block(
+        self, text: _Lines, separator: str, size: int, kinds: IntArray | None = None
+    ) -> TableBlock | None:
         """Read the next rows in C; None if they are not simple, or no column holds numbers."""
-        kinds = self._kinds
         if kinds is None or not (kinds == NUMBER).any():
             return None
         if self._decimal_comma or not separator.isascii() or separator in '"\r\n\0':

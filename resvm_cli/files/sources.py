@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import IO
@@ -42,6 +43,8 @@ class Source:
         self._stamp = (status.st_size, status.st_mtime_ns)
         self._base = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
         self._spool: IO[bytes] | None = None
+        self._arriving: Iterator[bytes] = iter(())  # what is not spooled yet
+        self._spooling = threading.Lock()  # another thread may read the same input
         self._plain = True
         self.spooled_bytes = 0
 
@@ -61,29 +64,52 @@ class Source:
         return text
 
     def _raw(self, size: int) -> Iterator[bytes]:
+        """Yield the bytes from the beginning; several passes may go on at once."""
         if self._regular:
-            os.lseek(self._descriptor, self._base, os.SEEK_SET)
-        if self._regular or self._once:
+            return self._from_file(size)
+        if self._once:
             return raw_pieces(self._descriptor, self.name, size)
         if self._spool is None:
-            return self._spooling()
-        self._spool.seek(0)
-        return iter(lambda: self._read_spool(size), b"")
+            self._spool = streams.open_spool()
+            self._arriving = raw_pieces(self._descriptor, self.name)
+        return self._spooled(size)
 
-    def _spooling(self) -> Iterator[bytes]:
-        self._spool = streams.open_spool()
+    def _from_file(self, size: int) -> Iterator[bytes]:
+        at = self._base
         try:
-            for piece in raw_pieces(self._descriptor, self.name):
-                self._spool.write(piece)
-                self.spooled_bytes += len(piece)
+            while piece := os.pread(self._descriptor, size, at):
                 yield piece
+                at += len(piece)
+        except OSError as error:
+            raise cannot("read", self.name, error) from None
+
+    def _spooled(self, size: int) -> Iterator[bytes]:
+        """Yield what was spooled, then what arrives, which is spooled for the next pass."""
+        at = 0
+        while True:
+            with self._spooling:
+                piece = self._read_spool(at, size) or self._arrived()
+            if not piece:
+                return
+            yield piece
+            at += len(piece)
+
+    def _arrived(self) -> bytes:
+        assert self._spool is not None
+        piece = next(self._arriving, b"")
+        try:
+            self._spool.seek(self.spooled_bytes)
+            self._spool.write(piece)
             self._spool.flush()
         except OSError as error:
             raise streams.cannot_spool(error, self.name) from None
+        self.spooled_bytes += len(piece)
+        return piece
 
-    def _read_spool(self, size: int) -> bytes:
+    def _read_spool(self, start: int, size: int) -> bytes:
         assert self._spool is not None
-        return self._spool.read(size)
+        self._spool.seek(start)
+        return self._spool.read(min(size, self.spooled_bytes - start))
 
     def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
         """Yield the decompressed bytes between each pair of offsets, in ascending order."""
@@ -95,9 +121,7 @@ class Source:
                     yield self._read_at(start, stop)
             else:
                 for start, stop in bounds:
-                    assert self._spool is not None
-                    self._spool.seek(start)
-                    yield self._read_spool(min(stop, self.spooled_bytes) - start)
+                    yield self._read_spool(start, stop - start)
         except OSError as error:
             raise cannot("read", self.name, error) from None
         self._require_unchanged()

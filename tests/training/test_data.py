@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import io
 import os
 import tempfile
 import threading
@@ -133,11 +134,11 @@ def test_what_is_read_once_is_not_spooled(files):
 
 
 def test_a_full_disk_while_spooling_is_a_writing_error(files, monkeypatch):
-    class Full:
+    class Full(io.BytesIO):
         def __init__(self, **_) -> None:
             pass
 
-        def write(self, _: bytes) -> None:
+        def write(self, _) -> int:
             raise OSError(28, "No space left on device")
 
         flush = close = lambda self: self.write(b"")

@@ -89,7 +89,6 @@ def test_scaling_does_not_depend_on_the_blocks_that_a_file_is_read_in(tmp_path, 
     assert members(tmp_path / "one") == members(tmp_path / "two")
 
 
-
 @pytest.mark.parametrize("missing", ["mean", "drop"])
 def test_two_tables_make_one_encoding_as_if_u_followed_p(missing, tmp_path):
     known = [row for row in ROWS if row[4]]

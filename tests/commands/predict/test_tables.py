@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,8 @@ from resvm_cli.commands.predict.predict import predict, predict_files
 from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
 from resvm_cli.commands.train.train import train
 from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.files import delimited
+from resvm_cli.files.compression import PIECE
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.tables.annotate import annotated
@@ -101,6 +105,28 @@ def test_a_new_category_has_no_feature_and_is_counted(folder):
     rows = [[*row[:3], "", row[4]] for row in NEW]  # --missing mean sets texts to nothing
     write(folder / "e.csv", rows, OWN)
     assert predicted(folder, "e.csv") == found
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_table_of_many_pieces_is_annotated_while_it_is_predicted(
+    piped, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(delimited, "CELLS_AT_ONCE", 1)  # blocks of 64 rows
+    rows = [[*row, str(number) + "x" * 20_000] for number, row in enumerate(NEW * 8)]
+    path = Path(write(tmp_path / "long.csv", rows, [*OWN, "remark"]))
+    assert path.stat().st_size > 4 * PIECE
+    expected = predicted(folder, str(path))
+    if piped:
+        text = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        threading.Thread(target=path.write_bytes, args=(text,)).start()
+    target = tmp_path / "annotated.csv"
+    assert predicted(folder, str(path), annotate=str(target)) == expected
+    found = columns_of(target)
+    assert [list(row) for row in zip(*map(found.get, [*OWN, "remark"]), strict=True)] == rows
+    values = zip(found["label"], found["decision_value"], strict=True)
+    assert [" ".join(pair) for pair in values] == expected
 
 
 def test_missing_values_are_filled_in_as_in_training(folder):
