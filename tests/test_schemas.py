@@ -75,6 +75,7 @@ def use_models(work: Work) -> None:
         work.json(*train, "--task", f"{part}/2", "-o", f"part{part}")
     work.json("merge", "part1", "part2", "-q", "-o", "merged")
     work.json("inspect", "linear", "--weights")
+    work.json("inspect", "linear", "--importance", *work.data)
     table = [f"{n},{n % 7},{'ab'[n % 2]},{'yes' if n < 20 else ''}" for n in range(60)]
     (work.folder / "table.csv").write_text("\n".join(["id,x,kind,known", *table]))
     columns = ("--id-column", "id", "--label-column", "known", "--positive-label", "yes")

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.api.arguments import SHARED, documented, entry
-from resvm_cli.api.matrices import SAME_COLUMNS, ColumnLayout, Matrix, PathName, as_matrix
+from resvm_cli.api.matrices import (
+    SAME_COLUMNS,
+    ColumnLayout,
+    Label,
+    LabeledMatrix,
+    Matrix,
+    PathName,
+    as_matrix,
+)
 from resvm_cli.errors import DataError, ModelError
 from resvm_cli.model.decisions import Threshold
 from resvm_cli.model.ensemble import Decisions, Predictor
+from resvm_cli.model.importance import FeatureImportance, feature_importance
+from resvm_cli.model.out_of_bag import UnseenMask
 from resvm_cli.model_files.directory import (
     FORMAT,
     PLAIN_FORMAT,
@@ -32,6 +44,8 @@ from resvm_cli.parameters import MethodName, RuleName, check_contamination
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
+from resvm_cli.training.train import redrawn_rows
 
 ROWS_AT_ONCE = 1 << 13
 ROWS = [
@@ -323,6 +337,58 @@ class Model:
         {raises}
         """
         return np.concatenate(self._each_block(X, self._predictor.member_values))
+
+    def importance(
+        self,
+        X: Matrix,
+        y: npt.ArrayLike,
+        *,
+        groups: Sequence[Any] | None = None,
+        weights: npt.ArrayLike | None = None,
+        positive_label: Label | None = None,
+    ) -> tuple[FeatureImportance, ...]:
+        """Return the features by what permuting them costs out of bag, largest first.
+
+        Importance is the mean fall of the members' ROC AUC of P against U, for any kernel but a
+        precomputed one. Correlated features are permuted together.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or Arrow table
+            The rows that the model was trained on.
+        y : array
+            Their labels.
+        groups : sequence, optional
+            The groups that the model was trained with.
+        weights : array, optional
+            The weights that the model was trained with.
+        positive_label : number, str or sequence, optional
+            The label of known positives, as for ``fit``.
+
+        Returns
+        -------
+        tuple of FeatureImportance
+            Each has ``feature`` (a column number, from 0), ``importance``, ``deviation`` (the
+            standard deviation over members) and ``group`` (the same for correlated features).
+
+        Raises
+        ------
+        ModelError
+            If the model was trained on other rows, or its kernel is precomputed.
+        ValueError
+            If members have seen all of P: bagging and cwsvm.
+        """
+        ensemble, zero_based = self.stored.ensemble, self.stored.zero_based
+        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        run = Run(jobs=self.jobs)
+        with parallel.inner_threads_held():
+            kernel = ensemble.groups[0].kernel.name
+            data = labeled.data(groups, None, kernel=kernel, zero_based=zero_based, weights=weights)
+            plan, problems, rows = redrawn_rows(self.stored, "model", data, data.groups(), run)
+            mask = UnseenMask(problems, rows)
+            found = feature_importance(ensemble, data, mask, plan.seed, run)
+        first = 0 if zero_based else 1
+        return tuple(replace(one, feature=one.feature - first) for one in found)
 
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
         """Write a model directory, which ``load`` and the commands read.

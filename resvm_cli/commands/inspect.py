@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.errors import CommandLineError, DataError, Message, ModelError, listed
-from resvm_cli.options.option_groups import argument
-from resvm_cli.options.running import JSON, output_option
-from resvm_cli.options.training import data_option
+from resvm_cli.options.option_groups import argument, fold_options, option_group, option_of
+from resvm_cli.options.running import JSON, RunningOptions, output_option
+from resvm_cli.options.training import GROUPS, DataOptions, TableOptions, data_option
+from resvm_cli.options.values import single_number
 from resvm_cli.records import dataclass
 from resvm_cli.report.console import rendered
 from resvm_cli.report.terminal import print_data, print_json
 
 if TYPE_CHECKING:
     from resvm_cli.model.ensemble import Ensemble
+    from resvm_cli.running.run import Run
+    from resvm_cli.training.input import TrainingInput
 
 # Manifest keys repeated at the top level of the JSON output.
 DESCRIBING = (
@@ -29,19 +32,60 @@ DESCRIBING = (
 SHOWN = 20  # columns of a table
 
 
+@option_group
+class TrainedData:
+    """The data that a model was trained on."""
+
+    positives: str | None = option_of(DataOptions, "positives")
+    unlabeled: str | None = option_of(DataOptions, "unlabeled")
+    data: str | None = option_of(DataOptions, "data")
+    positive_label: list[str] | None = option_of(DataOptions, "positive_label")
+    positive_ids: str | None = option_of(DataOptions, "positive_ids")
+    ids_file: str | None = option_of(DataOptions, "ids_file")
+    allow_missing: bool = option_of(DataOptions, "allow_missing")
+    drop_repeated: bool = option_of(DataOptions, "drop_repeated")
+    positive_weights: str | None = data_option(
+        "--positive-weights FILE", "The --weights that the model was trained with."
+    )
+
+    @property
+    def given(self) -> bool:
+        return any((self.positives, self.unlabeled, self.data))
+
+    def training_input(self, table: TableOptions, groups: str | None) -> TrainingInput:
+        from resvm_cli.training.input import TrainingInput
+
+        reading = table.reading(self.positive_label)
+        declared = {**vars(self), "positive_label": single_number(reading.roles.positive_labels)}
+        weights = declared.pop("positive_weights")
+        return TrainingInput(**declared, weights=weights, table=reading, groups=groups)
+
+
+@fold_options
 def inspect(
+    *,
     model: str = argument("MODEL", "Directory written by resvm train."),
     weights: bool = output_option(
         "--weights",
         "Print the feature weights as TSV on stdout, largest first: of linear models, or of"
         " members trained with --feature-weights.",
     ),
+    importance: bool = output_option(
+        "--importance",
+        "Print the importance of features as TSV on stdout, largest first, for any kernel: how much"
+        " the out-of-bag ROC AUC falls if a feature is permuted. Needs the data that the model was"
+        " trained on.",
+    ),
+    trained: TrainedData,
+    table: TableOptions,
+    groups: str | None = GROUPS,
     feature_map: str | None = data_option(
         "--map FILE",
-        "With --weights: feature names, written by resvm convert --map.",
+        "With --weights or --importance: feature names, written by resvm convert --map.",
         show_default="the model's own, if it was trained on a table",
     ),
     json: bool = JSON,
+    running: RunningOptions,
 ) -> None:
     """Show the contents of a model and verify that it is intact (exit code 4 if not).
 
@@ -49,14 +93,31 @@ def inspect(
 
     - `resvm inspect model`
     - `resvm inspect model --weights --map features.json`
+    - `resvm inspect model --importance -P pos.svm -U unl.svm`
     """
-    if feature_map is not None and not weights:
-        raise CommandLineError("--map requires --weights")
+    if feature_map is not None and not (weights or importance):
+        raise CommandLineError("--map requires --weights or --importance")
+    if weights and importance and not json:
+        raise CommandLineError("give either --weights or --importance, or both with --json")
+    if importance != trained.given:
+        raise CommandLineError(
+            "--importance requires the data that the model was trained on"
+            if importance
+            else "only --importance uses the data that the model was trained on",
+            "use --importance with -P and -U, or with --data",
+        )
     inspection = read_inspection(model, weights=weights, feature_map=feature_map)
+    if importance:
+        source = trained.training_input(table, groups)
+        with running.run() as run:
+            found = read_importance(model, source, feature_map, run)
+        inspection = replace(inspection, importance=found)
     if json:
         print_inspection(inspection)
+    elif inspection.importance is not None:
+        print_features(inspection.importance)
     elif inspection.weights is not None:
-        print_weights(inspection.weights)
+        print_features(inspection.weights)
     else:
         show_inspection(inspection)
 
@@ -77,6 +138,20 @@ class FeatureWeight:
 
 
 @dataclass(frozen=True)
+class ImportantFeature:
+    """What permuting a feature costs out of bag: mean and standard deviation over members.
+
+    Correlated features have the same group, because they are permuted together.
+    """
+
+    feature: int
+    name: str
+    importance: float
+    deviation: float
+    group: int
+
+
+@dataclass(frozen=True)
 class Inspection:
     """The manifest and totals of an intact model."""
 
@@ -85,6 +160,7 @@ class Inspection:
     n_support_vectors: int  # total over all members
     n_pool: int  # distinct support vectors
     weights: tuple[FeatureWeight, ...] | None = None  # largest first; None unless requested
+    importance: tuple[ImportantFeature, ...] | None = None  # likewise
 
 
 def read_inspection(
@@ -96,6 +172,52 @@ def read_inspection(
 
     names = None if feature_map is None else read_feature_map(feature_map).names
     return read_consistently(path, lambda: _inspect(path, names, weights=weights))
+
+
+def read_importance(
+    path: str, source: TrainingInput, feature_map: str | None, run: Run
+) -> tuple[ImportantFeature, ...]:
+    """Compute importance from a model and its training data, which are verified by digest."""
+    from resvm_cli.model.importance import feature_importance
+    from resvm_cli.model.out_of_bag import UnseenMask
+    from resvm_cli.model_files.directory import load_model
+    from resvm_cli.running import parallel
+    from resvm_cli.tables.encoding import read_feature_map
+    from resvm_cli.training.data import TrainingData
+    from resvm_cli.training.resource_budget import kept_nonzeros
+    from resvm_cli.training.train import as_stored, redrawn_rows
+
+    names = None if feature_map is None else read_feature_map(feature_map).names
+    stored = load_model(path)
+    if names is None and stored.encoding is not None:
+        names = stored.encoding.names
+    with (
+        parallel.inner_threads_held(),
+        TrainingData(as_stored(source, stored), False, run, kept_nonzeros(None)) as data,
+    ):
+        plan, problems, rows = redrawn_rows(stored, path, data, data.groups(), run)
+        mask = UnseenMask(problems, rows)
+        found = feature_importance(stored.ensemble, data, mask, plan.seed, run)
+    if names is not None:
+        _require_names(path, max(one.feature for one in found), names)
+    return tuple(
+        ImportantFeature(
+            one.feature,
+            str(one.feature) if names is None else names[one.feature - 1],
+            one.importance,
+            one.deviation,
+            one.group,
+        )
+        for one in found
+    )
+
+
+def _require_names(path: str, last: int, names: list[str]) -> None:
+    if last > len(names):
+        raise DataError(
+            f"{path}: the model uses feature {last:,}, but the map ends at {len(names):,}",
+            "use the map that was written together with the training rows",
+        )
 
 
 def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
@@ -148,11 +270,8 @@ def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[Fe
     if not ensemble.linear:
         weights[[each is None for each in of_members]] = 0.0
     features = columns.present.tolist()
-    if names is not None and features and features[-1] > len(names):
-        raise DataError(
-            f"{path}: the model uses feature {features[-1]:,}, but the map ends at {len(names):,}",
-            "use the map that was written together with the training rows",
-        )
+    if names is not None and features:
+        _require_names(path, features[-1], names)
     means = np.average(table, axis=0, weights=weights)
     deviations = np.sqrt(np.average((table - means) ** 2, axis=0, weights=weights))
     order = np.argsort(-np.abs(means), kind="stable").tolist()
@@ -261,18 +380,21 @@ def _pairs(mapping: dict[str, Any]) -> str:
     )
 
 
-def print_weights(weights: Sequence[FeatureWeight]) -> None:
+def print_features(features: Sequence[FeatureWeight | ImportantFeature]) -> None:
     """Print one line per feature, with a header, on stdout."""
-    lines = ["feature\tname\tweight\tdeviation"]
-    for one in weights:
-        name = one.name.replace("\t", " ").replace("\n", " ")
-        lines.append(f"{one.feature}\t{name}\t{one.weight!r}\t{one.deviation!r}")
+    lines = ["\t".join(field.name for field in fields(features[0]))] if features else []
+    for one in features:
+        cells = {name: repr(value) for name, value in asdict(one).items()}
+        cells["name"] = one.name.replace("\t", " ").replace("\n", " ")
+        lines.append("\t".join(cells.values()))
     print_data("\n".join([*lines, ""]))
 
 
 def print_inspection(inspection: Inspection) -> None:
     asked, manifest = inspection.weights, inspection.manifest
     weights = {} if asked is None else {"weights": [asdict(one) for one in asked]}
+    if inspection.importance is not None:
+        weights["importance"] = [asdict(one) for one in inspection.importance]
     print_json(
         "inspect",
         {

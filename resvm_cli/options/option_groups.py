@@ -82,6 +82,11 @@ def option_group(group: type) -> Any:
     return dataclass(frozen=True, eq=False)(group)
 
 
+def option_of(group: Any, name: str) -> Any:
+    """Return an option of a group, for another group that needs only some of its options."""
+    return group.options[name]
+
+
 def table_options(table: Mapping[str, Parameter], *, last: bool = False) -> Callable[[type], Any]:
     """Add one option per parameter of the table to a group, before or after its own options."""
 

@@ -14,15 +14,18 @@ from resvm_cli.errors import Message, ModelError, ParameterError, Text
 from resvm_cli.files.streams import STDIN
 from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.ensemble import Group, numeric_fingerprint
-from resvm_cli.model.members import Part, train_part
+from resvm_cli.model.members import Part, rows_drawn, train_part
+from resvm_cli.model.out_of_bag import TrainingRows
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files.directory import StoredModel, save_model
+from resvm_cli.model_files.directory import StoredModel, save_model, stored_plan
 from resvm_cli.model_files.members import format_members
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
+from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import package_version
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
@@ -284,6 +287,20 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
         )
     source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
     return replace(source, zero_based=stored.zero_based, encoding=stored.encoding)
+
+
+def redrawn_rows(
+    stored: StoredModel, path: str, data: PUData, groups: IntArray | None, run: Run
+) -> tuple[ModelPlan, Sequence[Problem], TrainingRows]:
+    """Verify a stored model's data and redraw its bags: the plan, the bags and their rows."""
+    plan = stored_plan(stored, path)
+    require_same_data(stored, path, data, run)
+    plan = plan.with_weights(data.positive_weights)
+    problems = plan.problems(range(plan.n_models))
+    for text in data.notes:
+        run.notice(text)
+    drawn = rows_drawn(problems)
+    return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
 
 
 def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:

@@ -160,3 +160,26 @@ def test_weights_are_refused_where_there_are_none(model, resvm, tmp_path):
     assert ran.code == 4
     assert "the kernel is rbf; only linear models and members that weight features" in ran.err
     assert resvm("inspect", model, "--map", "x").code == 2
+
+
+def test_importance_is_tsv_by_name_and_needs_the_training_data(resvm, problem, model, tmp_path):
+    data = ("-P", problem / "pos.svm", "-U", problem / "unl.svm")
+    ran = resvm("inspect", model, "--importance", *data, "-j", 1)
+    assert ran.code == 0, ran.err
+    head, *lines = [line.split("\t") for line in ran.out.decode().splitlines()]
+    assert head == ["feature", "name", "importance", "deviation", "group"]
+    assert sorted(int(line[0]) for line in lines) == [1, 2, 3, 4, 5]
+    amounts = [float(line[2]) for line in lines]
+    assert amounts == sorted(amounts, reverse=True)
+    assert resvm("inspect", model, "--importance", *data, "-j", 2).out == ran.out
+    other = ("-P", problem / "unl.svm", "-U", problem / "pos.svm")
+    for arguments, code, words in (
+        (("--importance",), 2, "requires the data that the model was trained on"),
+        (data, 2, "only --importance uses the data"),
+        (("--importance", "--weights", *data), 2, "either --weights or --importance"),
+        (("--importance", *other), 4, "trained on different data"),
+    ):
+        ran = resvm("inspect", model, *arguments)
+        assert ran.code == code
+        assert words in ran.err
+        assert ran.out == b""

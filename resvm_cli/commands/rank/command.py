@@ -163,6 +163,7 @@ def rank(
         annotate=listing.annotate,
         intervals=not ranking.no_interval,
         page=listing.html is not None,
+        importance=listing.html is not None,
         **{name: getattr(ranking, name) for name in RANKING_TABLE},
     )
     with running.run(cluster) as run:

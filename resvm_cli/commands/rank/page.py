@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ RECOVERED_FRACTIONS = (0.5, 0.9)  # of known positives, whose ranks are reported
 SHOWN_DEPTH = 50  # of the cases in the summary
 MAX_PAGE_ROWS = 200_000  # a page of 10 MB
 DRAWN_POINTS = 1500
+SHOWN_FEATURES, SHOWN_NAMES = 20, 8  # groups of correlated features, and names in a group
 
 
 def render_page(
@@ -50,6 +52,7 @@ def render_page(
         "list": _columns(result.listing, result),
         "why": _page_reasons(result.reasons),
         "known": None if result.audit or result.known is None else _columns(result.known, result),
+        "importance": _importance(result),
         "recovery": curve,
         "histogram": histogram
         and {
@@ -177,6 +180,20 @@ def _printable(name: str) -> str:
 
 def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
     return [None if math.isnan(value) else float(f"{value:.{digits}g}") for value in array.tolist()]
+
+
+def _importance(result: RankResult) -> list[tuple[str, float, float]]:
+    """Return the first groups of correlated features: names, importance and deviation."""
+    shown: list[tuple[str, float, float]] = []
+    by_group = itertools.groupby(result.importance, key=lambda pair: pair[1].group)
+    for _, some in itertools.islice(by_group, SHOWN_FEATURES):
+        group = list(some)
+        names = ", ".join(_printable(name) for name, _ in group[:SHOWN_NAMES])
+        if len(group) > SHOWN_NAMES:
+            names += f" and {len(group) - SHOWN_NAMES:,} more"
+        one = group[0][1]
+        shown.append((names, float(f"{one.importance:.3g}"), float(f"{one.deviation:.3g}")))
+    return shown
 
 
 def _page_reasons(reasons: Sequence[Reasons]) -> list[dict[str, Any]]:

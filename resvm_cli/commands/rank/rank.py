@@ -27,14 +27,15 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
     n_resamples,
     ranking_threads,
 )
-from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
+from resvm_cli.commands.rank.reasons import Reasons, feature_name, feature_names, reasons_of
 from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.files.row_lists import read_outcomes
 from resvm_cli.files.streams import name_of
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.members import Part, rows_drawn
+from resvm_cli.model.importance import FeatureImportance, feature_importance
+from resvm_cli.model.members import Part
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
@@ -42,7 +43,6 @@ from resvm_cli.model_files.directory import (
     StoredModel,
     check_model_target,
     load_model,
-    stored_plan,
 )
 from resvm_cli.parameters import RankingParameters, RuleName
 from resvm_cli.records import dataclass
@@ -60,7 +60,7 @@ from resvm_cli.training.train import (
     as_stored,
     check,
     make_plan,
-    require_same_data,
+    redrawn_rows,
     save,
     train_on,
 )
@@ -85,6 +85,7 @@ class RankRequest(RankingParameters):
     annotate: str | None = None  # where to write the table with its ranks
     intervals: bool = True
     page: bool = False  # compute what the HTML page shows
+    importance: bool = False  # of features, for the page; left out if it cannot be computed
 
     @property
     def rule(self) -> RuleName:
@@ -152,6 +153,7 @@ class RankResult:
     model: str | None
     notes: tuple[Text, ...]
     baselines: tuple[Baseline, ...] = ()  # empty if P has no scores
+    importance: tuple[tuple[str, FeatureImportance], ...] = ()  # with names, largest first
     reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows
 
 
@@ -225,6 +227,11 @@ def rank_on(
         for note in notes:
             run.remark(note)
     result = _ranked(request, data, plan, scorer, run, tested, names)
+    ensemble = scorer.predictor.ensemble
+    if request.importance and plan.method == "resvm" and not ensemble.is_precomputed:
+        found = feature_importance(ensemble, data, scorer.unseen_mask, plan.seed, run)
+        named = tuple((feature_name(one.feature, names, data), one) for one in found)
+        result = replace(result, importance=named)
     if request.why is not None:
         reasons = reasons_of(result.listing, request.why, data, plan, scorer, names, run)
         result = replace(result, reasons=reasons)
@@ -275,14 +282,7 @@ def _loaded(
     run: Run,
 ) -> tuple[ModelPlan, OutOfBagScorer]:
     assert request.model is not None
-    plan = stored_plan(stored, request.model)
-    require_same_data(stored, request.model, data, run)
-    plan = plan.with_weights(data.positive_weights)
-    tasks = plan.problems(range(plan.n_models))
-    for text in data.notes:
-        run.notice(text)
-    drawn = rows_drawn(tasks)
-    training_rows = TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
+    plan, tasks, training_rows = redrawn_rows(stored, request.model, data, groups, run)
     predictor = Predictor(stored.ensemble)
     within = _scoring_run(request, plan, data, run)
     return plan, _scorer(predictor, tasks, training_rows, request.rule, within)

@@ -167,5 +167,14 @@ main.append(make("section", {}, make("h2", {}, DATA.audit ? "Known positives" : 
 if (DATA.known) {
   main.append(make("section", {}, make("h2", {}, "Known positives, most suspicious first"), listTable(DATA.known, "known")));
 }
+if (DATA.importance.length) {
+  main.append(make("section", {id: "importance"}, make("h2", {}, "Features that matter"),
+    make("p", {class: "quiet"}, "How much the members' out-of-bag ROC AUC of P against U falls if a feature is permuted, " +
+      "with the standard deviation over members. Correlated features are permuted together."),
+    make("div", {class: "scroll", tabindex: "0"}, make("table", {},
+      make("thead", {}, make("tr", {}, ...["feature", "importance", "deviation"].map((head) => make("th", {scope: "col"}, head)))),
+      make("tbody", {}, ...DATA.importance.map(([name, importance, deviation]) => make("tr", {},
+        make("td", {class: "name"}, name), make("td", {}, shown(importance, 4)), make("td", {}, shown(deviation, 4)))))))));
+}
 main.append(make("section", {}, make("h2", {}, "How this page was made"),
   ...DATA.made.map((text) => make("p", {class: "quiet"}, text))));

@@ -16,6 +16,7 @@ from resvm_cli.commands.rank.page import render_page
 from resvm_cli.commands.rank.rank import RankResult
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.metrics.intervals import Interval
+from resvm_cli.model.importance import FeatureImportance
 from resvm_cli.model.plan import ModelPlan, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.training.input import TrainingInput
@@ -127,3 +128,13 @@ def test_a_page_without_a_claim_says_what_can_be_said(result):
     told = " ".join(data["made"])
     assert "if 5 % of U are positive: 4 of the first 10; if 10 %: 8." in told
     assert "Suspects among the known positives are ranked, but not counted" in told
+
+
+def test_correlated_features_are_on_one_line_of_importance(result):
+    first = [(f"gene {n}", FeatureImportance(n, 0.12345, 0.01, 1)) for n in range(10)]
+    found = (*first, ("size", FeatureImportance(11, 0.02, 0.03, 2)))
+    lines = content(render_page(replace(result, importance=found)))["importance"]
+    assert [line[1:] for line in lines] == [[0.123, 0.01], [0.02, 0.03]]
+    assert lines[0][0].startswith("gene 0, gene 1, ")
+    assert lines[0][0].endswith("gene 7 and 2 more")
+    assert content(render_page(result))["importance"] == []

@@ -1,0 +1,198 @@
+"""Importance of features for any kernel: what permuting a feature costs out of bag.
+
+A member's importance of a feature is the fall of its ROC AUC of P against U, on rows that it has
+not seen, when the feature is permuted among them. Correlated features are permuted together,
+because each of them alone could stand in for the others. A permuted feature changes a kernel's
+products and norms by its own terms only, so the other features are not looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from resvm_cli import randomness
+from resvm_cli.errors import DataError, Message, ModelError
+from resvm_cli.metrics.intervals import placements
+from resvm_cli.model.ensemble import Ensemble, Group
+from resvm_cli.model.feature_weights import FeatureBins, Relevance
+from resvm_cli.model.out_of_bag import UnseenMask
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.records import dataclass
+from resvm_cli.rows import Columns, FloatArray, IntArray, Rows
+from resvm_cli.running import parallel
+from resvm_cli.running.run import Run
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.products import SparseMatrix
+
+MAX_POSITIVES, MAX_UNLABELED = 500, 1_000  # sampled once
+MEMBER_POSITIVES, MEMBER_UNLABELED = 60, 120  # of these, unseen by a member
+MAX_FEATURES = 1_000  # those that alone tell P from U best
+CORRELATED = 0.9  # absolute correlation of all features in a group
+
+
+@dataclass(frozen=True)
+class FeatureImportance:
+    """Mean and standard deviation over members of the fall of the ROC AUC."""
+
+    feature: int
+    importance: float
+    deviation: float
+    group: int  # from 1, largest importance first; correlated features share it
+
+
+def feature_importance(
+    ensemble: Ensemble, data: PUData, unseen_mask: UnseenMask, seed: int, run: Run
+) -> tuple[FeatureImportance, ...]:
+    """Return the features by importance, largest first, and those permuted together in a row."""
+    if ensemble.is_precomputed:
+        raise ModelError("the kernel is precomputed: there are no features to permute")
+    bits = randomness.run_bits(seed, randomness.IMPORTANCE)
+    positive = randomness.sample(bits, len(data.positives), MAX_POSITIVES)
+    others = randomness.sample(bits, data.n_unlabeled, MAX_UNLABELED)
+    rows = Rows.concatenate([data.positives.take(positive), data.fetch(others)]).without_zeros()
+    numbers = np.concatenate([positive, len(data.positives) + others])
+    unseen = unseen_mask.unseen(numbers, rows)
+    features = _candidates(rows, len(positive), run)
+    groups = _correlated(_dense(rows, features))
+    scaled = {group.scaling: ensemble.scaled(rows, group) for group in ensemble.groups}
+
+    def work(member: int) -> FloatArray | None:
+        own = np.flatnonzero(unseen[:, member])
+        known, unlabeled = own[own < len(positive)], own[own >= len(positive)]
+        chosen = known[:MEMBER_POSITIVES], unlabeled[:MEMBER_UNLABELED]
+        if min(map(len, chosen)) < 2:
+            return None
+        group = next(group for group in ensemble.groups if member in group.members)
+        some = scaled[group.scaling].take(np.concatenate(chosen))
+        permuted = _Permuted(ensemble, group, member, some, features)
+        stream = randomness.run_bits(seed, randomness.IMPORTANCE, 1 + member)
+        return permuted.falls(groups, len(chosen[0]), stream)
+
+    falls: list[FloatArray] = []
+    weights: list[float] = []
+    n_models = len(ensemble.members)
+    for member, one in enumerate(parallel.run(work, range(n_models), run.threads())):
+        if one is not None:
+            group = next(group for group in ensemble.groups if member in group.members)
+            falls.append(one)
+            weights.append(group.weight / len(group.members))
+        run.progress("permuting features", member + 1, n_models)
+    if not falls:
+        raise DataError(
+            "every member has seen almost all of P: importance is measured out of bag",
+            Message("{method:resvm} resamples P; use smaller bags ({n_pos}) or more rows of P"),
+        )
+    table = np.array(falls)
+    means = np.average(table, axis=0, weights=weights)
+    deviations = np.sqrt(np.average((table - means) ** 2, axis=0, weights=weights))
+    order = np.argsort(-means, kind="stable").tolist()
+    return tuple(
+        FeatureImportance(int(features[place]), float(means[index]), float(deviations[index]), rank)
+        for rank, index in enumerate(order, 1)
+        for place in groups[index].tolist()
+    )
+
+
+def _candidates(rows: Rows, n_pos: int, run: Run) -> IntArray:
+    """Return the features to permute: all that occur, or those that alone tell P from U best."""
+    features = Columns(rows.indices).present
+    if len(features) <= MAX_FEATURES:
+        return features
+    run.remark(
+        f"of {len(features):,} features, only the {MAX_FEATURES:,} that alone tell P from U best"
+        " are permuted"
+    )
+    relevance = Relevance(rows, FeatureBins.learn(rows))
+    found = relevance.weights(np.arange(n_pos), np.arange(n_pos, len(rows)), 1.0)
+    best = np.argsort(-found.values, kind="stable")[:MAX_FEATURES]
+    return np.sort(found.indices[best]).astype(np.int64)
+
+
+def _dense(rows: Rows, features: IntArray) -> FloatArray:
+    """Return these features of the rows as a matrix."""
+    place = Columns(features.astype(np.int32)).places(rows.indices)
+    matrix = np.zeros((len(rows), len(features)))
+    matrix[rows.row_numbers[place >= 0], place[place >= 0]] = rows.values[place >= 0]
+    return matrix
+
+
+def _correlated(matrix: FloatArray) -> list[IntArray]:
+    """Return the columns in groups whose members all correlate with each other."""
+    n_columns = matrix.shape[1]
+    if n_columns < 2:
+        return [np.arange(n_columns)]
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    centered = matrix - matrix.mean(axis=0)
+    lengths = np.sqrt((centered**2).sum(axis=0))
+    centered /= np.where(lengths > 0, lengths, 1.0)
+    distances = 1.0 - np.minimum(1.0, np.abs(centered.T @ centered))
+    tree = linkage(distances[np.triu_indices(n_columns, 1)], "complete")
+    labels = fcluster(tree, 1.0 - CORRELATED, "distance")
+    order = np.argsort(labels, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    return sorted(groups, key=lambda group: int(group[0]))
+
+
+class _Permuted:
+    """The values of one member on some rows, with features permuted among these rows."""
+
+    def __init__(
+        self, ensemble: Ensemble, group: Group, number: int, rows: Rows, features: IntArray
+    ) -> None:
+        member = ensemble.members[number]
+        if member.weights is not None:
+            rows = rows.times(member.weights)
+        support = ensemble.pool.take(member.support)
+        self._kernel: Kernel = group.kernel
+        self._coefficients = member.coefficients
+        columns = Columns(support.indices)
+        placed = columns.places(support.indices).astype(np.int32)
+        matrix = SparseMatrix(Rows(support.indptr, placed, support.values), len(columns))
+        minimum = self._kernel.uses_minimum
+        self._products = matrix.products(*columns.looked_up(rows), minimum=minimum)
+        self._support_norms = self._kernel.norms(support)
+        self._norms = self._kernel.norms(rows)
+        self._support, self._rows = _dense(support, features), _dense(rows, features)
+
+    def falls(self, groups: Sequence[IntArray], n_pos: int, bits: randomness.Bits) -> FloatArray:
+        """Return the fall of the ROC AUC for each group of features."""
+        values = self._values(self._products.copy(), self._norms)
+        area = _area(values, n_pos)
+        result = np.zeros(len(groups))
+        for index, group in enumerate(groups):
+            order = randomness.shuffled(bits, len(values))
+            before = self._rows[:, group]
+            after = before[order]
+            moved = np.flatnonzero((before != after).any(axis=1))
+            if len(moved):
+                changed = values.copy()
+                changed[moved] = self._changed(group, before[moved], after[moved], moved)
+                result[index] = area - _area(changed, n_pos)
+        return result
+
+    def _changed(
+        self, group: IntArray, before: FloatArray, after: FloatArray, moved: IntArray
+    ) -> FloatArray:
+        """Return the values of the rows that moved."""
+        products, norms = self._products.take(moved, axis=1), self._norms[moved]
+        for column, old, new in zip(self._support[:, group].T, before.T, after.T, strict=True):
+            if self._kernel.uses_minimum:
+                products += np.minimum.outer(column, new) - np.minimum.outer(column, old)
+                norms += new - old
+            else:
+                products += np.multiply.outer(column, new - old)
+                norms += new * new - old * old
+        return self._values(products, norms)
+
+    def _values(self, products: FloatArray, norms: FloatArray) -> FloatArray:
+        """Return the member's values, up to a constant; the products are overwritten."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self._kernel.values(products, self._support_norms, norms)
+            return np.asarray(self._coefficients @ values, np.float64)
+
+
+def _area(values: FloatArray, n_pos: int) -> float:
+    return float(placements(values[:n_pos], values[n_pos:]).mean())
