@@ -275,7 +275,7 @@ class WeightLines:
             if not is_known(row_id):
                 raise DataError(
                     f"{self.name}:{line}: '{row_id}' is not a known positive",
-                    Message("weights are for the ids of {positive_ids}"),
+                    Message("give weights only to ids in {positive_ids}"),
                 )
         missing = [row_id for row_id in in_order if row_id not in self.lines]
         if missing:
