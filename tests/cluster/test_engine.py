@@ -270,10 +270,10 @@ def test_the_rows_of_a_benchmark_are_sent_to_workers_that_cannot_read_them(
     data = BenchmarkData(".", OwnData(str(path), 1, 20, 60), 0)
     bench = Bench(data, Protocol("fast", default_grids(), 1), False)
     cells = [Cell("own", "own", number, method="bagging") for number in range(2)]
-    wanted = [measure(bench, cell).record for cell in cells]
+    wanted = [measure(bench, cell)["result"] for cell in cells]
     path.unlink()
     with connected(cluster.address, 20) as engine:
-        assert [one.record for one in engine.run(measure, bench, cells, tick, str)] == wanted
+        assert [one["result"] for one in engine.run(measure, bench, cells, tick, str)] == wanted
 
 
 def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(
