@@ -466,8 +466,6 @@ class TrainingData(PUData):
             else:
                 self._index.n_rows += len(block)
             if self.input.data is not None:
-                if self._stats is not None:  # in file order, so that blocks do not matter
-                    self._stats.add(block.rows)
                 if self.input.has_label:
                     block.require_labels(self._source.name)
                     if len(self._labels) < 20:
@@ -489,6 +487,10 @@ class TrainingData(PUData):
                     self._kept = None
         if self.input.data is not None:
             self.positives = Rows.concatenate(parts)
+            if self._stats is not None and not self.input.drop_repeated:
+                self._stats.add(self.positives)  # before U, as from two files or from memory
+                for rows in self.unlabeled():
+                    self._stats.add(rows)
 
     def _require_both_sets(self) -> None:
         name = self._source.name
