@@ -116,7 +116,7 @@ hostile: $(VENV)/.test ## mutated files, kills and faults against every command 
 coverage: $(VENV)/.dev ## branch coverage of the package and its C code by the tests: half an hour
 	$(BIN)/python -m tests.coverage
 
-mutants: $(VENV)/.dev ## try MUTANTS one-line changes on the tests that reach them, after make coverage: hours
+mutants: $(VENV)/.dev ## try MUTANTS one-line changes on the tests that reach them: hours
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 leaks: $(VENV)/.test ## train and predict under Valgrind: no memory lost that grows with members

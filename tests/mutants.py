@@ -1,10 +1,10 @@
 """``make mutants``: change one line of the package at a time and see whether a test fails.
 
 The mutants are a seeded sample of all that the rules below make; a longer run tries the same ones
-and more. Each is tried in a copy of the tree, on the tests that reach its line, for which
-``make coverage`` must have run. Results are added to build/mutants.tsv, and mutants tried before
-are not tried again. A mutant that no test can kill, because nothing changes by it, is named in
-tests/mutants.txt with the reason.
+and more. Each is tried in a copy of the tree, on the tests that reach its line if ``make coverage``
+has run, else on the test files nearest to its module. Results are added to build/mutants.tsv, and
+mutants tried before are not tried again. A mutant that no test can kill, because nothing changes by
+it, is named in tests/mutants.txt with the reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import compileall
 import copy
 import os
 import py_compile
+import re
 import resource
 import signal
 import sys
@@ -32,6 +33,7 @@ COPY = ROOT / "build" / "mutants"
 RESULTS = ROOT / "build" / "mutants.tsv"
 EQUIVALENT = ROOT / "tests" / "mutants.txt"
 MAX_TESTS = 60  # functions; those of the mutant's own module come first
+MAX_FILES = 4
 CPU_SECONDS = 90  # of the tests of one mutant: one that never ends
 MAX_MEMORY = 8 << 30  # a mutant may ask for any amount
 WALL_SECONDS = 900.0
@@ -220,8 +222,7 @@ def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
         tests = set().union(
             *(found for line, found in reached.items() if not users or line in users)
         )
-    module = Path(mutant.path).relative_to("resvm_cli")
-    own = f"tests/{module.parent}/test_{module.stem.lstrip('_')}.py".replace("/./", "/")
+    own = _own_tests(mutant)
 
     def distance(test: str) -> tuple[bool, bool, bool, str]:
         file = test.partition("::")[0]
@@ -229,6 +230,28 @@ def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
         return file != own, _starts_programs(file), not same_folder, test
 
     return sorted(tests, key=distance)[:MAX_TESTS]
+
+
+def _own_tests(mutant: Mutant) -> str:
+    module = Path(mutant.path).relative_to("resvm_cli")
+    return str(Path("tests", module.parent, f"test_{module.stem.lstrip('_')}.py"))
+
+
+def nearest_files(mutant: Mutant) -> list[str]:
+    """The module's own test file, then those that import it; quick files come first."""
+    module = Path(mutant.path).with_suffix("")
+    package, name = ".".join(module.parent.parts), module.name
+    imported = re.compile(
+        rf"(from|import) {re.escape(package)}\.{name}\b"
+        rf"|from {re.escape(package)} import (\(\s*)?([\w\s]+, *)*{name}\b"
+    )
+    own = _own_tests(mutant)
+    files = [
+        file
+        for path in sorted(ROOT.glob("tests/**/test_*.py"))
+        if (file := str(path.relative_to(ROOT))) == own or imported.search(path.read_text())
+    ]
+    return sorted(files, key=lambda file: (file != own, _starts_programs(file)))[:MAX_FILES]
 
 
 def _runs_at_import(mutant: Mutant) -> bool:
@@ -277,8 +300,8 @@ def outcome(mutant: Mutant, tests: list[str]) -> str:
     path.write_bytes(changed)
     first = tests[0].partition("::")[0]
     stages = [
-        [test for test in tests if test.startswith(f"{first}::")],
-        [test for test in tests if not test.startswith(f"{first}::")],
+        [test for test in tests if test.partition("::")[0] == first],
+        [test for test in tests if test.partition("::")[0] != first],
     ]
     try:
         found = SURVIVED
@@ -356,6 +379,7 @@ def main() -> int:
     os.environ |= {"PYTHONPATH": str(COPY), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
     _warm_up()
+    measured = (MEASURED / ".coverage").exists()
     reached: dict[str, dict[int, set[str]]] = {}
     mutants = [one for one in all_mutants(ROOT) if one.path.startswith(options.only)]
     Random(options.seed).shuffle(mutants)
@@ -367,10 +391,12 @@ def main() -> int:
         if mutant.key not in known:
             if time.monotonic() > end:
                 continue
-            if mutant.path not in reached:
+            if measured and mutant.path not in reached:
                 reached[mutant.path] = tests_by_line(mutant.path)
             began = time.monotonic()
-            tests = chosen_tests(mutant, reached[mutant.path])
+            tests = (
+                chosen_tests(mutant, reached[mutant.path]) if measured else nearest_files(mutant)
+            )
             known[mutant.key] = (outcome(mutant, tests), str(mutant.line), mutant.rule)
             seconds = f"{time.monotonic() - began:.1f}"
             row = [*mutant.key, *known[mutant.key], str(len(tests)), seconds]

@@ -70,6 +70,30 @@ def test_a_mutant_is_killed_by_a_test_that_fails(value, tests, expected, tmp_pat
     assert (tmp_path / "resvm_it.py").read_text() == "x = 1\n"
 
 
+@pytest.mark.parametrize(
+    ("path", "files"),
+    [
+        ("resvm_cli/a/b.py", ["tests/a/test_b.py", "tests/test_one.py", "tests/test_program.py"]),
+        ("resvm_cli/a/c.py", ["tests/test_one.py"]),
+        ("resvm_cli/d.py", []),
+    ],
+)
+def test_the_nearest_test_files_are_the_modules_own_and_its_importers(
+    path, files, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    (tmp_path / "tests" / "a").mkdir(parents=True)
+    for name, text in {
+        "a/test_b.py": "",
+        "test_one.py": "from resvm_cli.a import b, c\n",
+        "test_program.py": "from tests.programs import run\nfrom resvm_cli.a.b import x\n",
+        "test_other.py": "from resvm_cli.a.bc import x\nfrom resvm_cli.dd import y\n",
+    }.items():
+        (tmp_path / "tests" / name).write_text(text)
+    mutant = mutants.Mutant(path, 1, "", "", "", 0, 0, 1)
+    assert mutants.nearest_files(mutant) == files
+
+
 def test_only_functions_are_run_after_the_import(monkeypatch, tmp_path):
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     (tmp_path / "m.py").write_text("x = 1\n\n\ndef f(y=2):\n    return 3\n")
