@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -77,6 +78,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         thorough = item.get_closest_marker("thorough") or is_thorough(item.path)
         if not thorough and not starts_program:
             item.add_marker("quick")
+
+
+def pytest_collection_finish() -> None:
+    """Spare garbage collections what is imported by now: each full one took 0.3 s."""
+    gc.collect()
+    gc.freeze()
 
 
 def make_block(

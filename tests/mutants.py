@@ -238,7 +238,7 @@ def _own_tests(mutant: Mutant) -> str:
 
 
 def nearest_files(mutant: Mutant) -> list[str]:
-    """The module's own test file, then those that import it; quick files come first."""
+    """A module's own test file, then those that import it, else its folder's; quick ones first."""
     module = Path(mutant.path).with_suffix("")
     package, name = ".".join(module.parent.parts), module.name
     imported = re.compile(
@@ -246,11 +246,12 @@ def nearest_files(mutant: Mutant) -> list[str]:
         rf"|from {re.escape(package)} import (\(\s*)?([\w\s]+, *)*{name}\b"
     )
     own = _own_tests(mutant)
-    files = [
-        file
+    texts = {
+        str(path.relative_to(ROOT)): path.read_text()
         for path in sorted(ROOT.glob("tests/**/test_*.py"))
-        if (file := str(path.relative_to(ROOT))) == own or imported.search(path.read_text())
-    ]
+    }
+    files = [file for file in texts if file == own or imported.search(texts[file])]
+    files = files or [file for file in texts if Path(file).parent == Path(own).parent]
     return sorted(files, key=lambda file: (file != own, _starts_programs(file)))[:MAX_FILES]
 
 

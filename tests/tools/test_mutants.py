@@ -75,7 +75,8 @@ def test_a_mutant_is_killed_by_a_test_that_fails(value, tests, expected, tmp_pat
     [
         ("resvm_cli/a/b.py", ["tests/a/test_b.py", "tests/test_one.py", "tests/test_program.py"]),
         ("resvm_cli/a/c.py", ["tests/test_one.py"]),
-        ("resvm_cli/d.py", []),
+        ("resvm_cli/a/e.py", ["tests/a/test_b.py"]),
+        ("resvm_cli/f/g.py", []),
     ],
 )
 def test_the_nearest_test_files_are_the_modules_own_and_its_importers(
