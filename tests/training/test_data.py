@@ -100,6 +100,19 @@ def test_the_index_of_a_long_text_stays_small(monkeypatch):
     assert starts == (20 * numbers).tolist()
 
 
+def test_u_of_a_labelled_file_lacks_the_label_in_every_block(files, monkeypatch):
+    monkeypatch.setattr(training_data, "KEPT_NONZEROS", 0)
+    with opened(files, "all.svm") as data:
+        blocks = data._rows.blocks
+        monkeypatch.setattr(
+            data._rows,
+            "blocks",
+            lambda **more: (part for block in blocks(**more) for part in block.slices(150)),
+        )
+        found = Rows.concatenate(list(data.unlabeled()))
+    assert same(found, Rows.from_dense(FEATURES[LABELS != 2]))
+
+
 def test_positives_of_a_labelled_file_are_those_of_the_label(files):
     with opened(files, "all.svm") as data:
         assert same(data.positives, Rows.from_dense(FEATURES[LABELS == 2]))
