@@ -645,31 +645,34 @@ FUNCTION(spread, ROWS, IN(INT64, "numbers"), IN(INT32, "places"), OUT(FLOAT64, "
 }
 
 FUNCTION(solve, IN(FLOAT64, "values"), IN(WHOLE, "height"), IN(INT64, "numbers"),
-         IN(INT64, "starts"), IN(INT64, "n_positive"), IN(FLOAT64, "settings"),
-         OUT(FLOAT32, "scratch"), OUT(FLOAT64, "coefficients"), OUT(FLOAT64, "rhos"),
-         OUT(INT64, "steps"))
+         IN(INT64, "starts"), IN(INT64, "n_positive"), IN(INT64, "n_negative"),
+         IN(FLOAT64, "settings"), OUT(FLOAT32, "scratch"), OUT(FLOAT64, "coefficients"),
+         OUT(FLOAT64, "rhos"), OUT(INT64, "steps"))
 {
     const struct argument *a = call->given;
     size_t n_bags = a[4].count;
     struct bags bags = {.values = a[0].data,     .height = size_from(&a[1]),
                         .numbers = a[2].data,    .n_numbers = a[2].count,
                         .starts = a[3].data,     .n_positive = a[4].data,
-                        .n_bags = n_bags,        .n_problems = n_bags ? a[8].count / n_bags : 0,
-                        .settings = a[5].data,   .scratch = a[6].data,
-                        .n_scratch = a[6].count};
+                        .n_negative = a[5].data, .n_bags = n_bags,
+                        .n_problems = n_bags ? a[9].count / n_bags : 0,
+                        .settings = a[6].data,   .scratch = a[7].data,
+                        .n_scratch = a[7].count};
     if (!is_product(a[0].count, bags.height, bags.height))
         return "values does not fit height";
     if (a[3].count != n_bags + 1)
         return "starts does not fit n_positive: it must have one more than there are bags";
-    if (!is_product(a[8].count, n_bags, bags.n_problems))
+    if (a[5].count != n_bags)
+        return "n_negative does not fit n_positive";
+    if (!is_product(a[9].count, n_bags, bags.n_problems))
         return "rhos does not fit n_positive";
-    if (a[9].count != a[8].count)
+    if (a[10].count != a[9].count)
         return "steps does not fit rhos";
-    if (!is_product(a[5].count, 3, a[8].count))
+    if (!is_product(a[6].count, 4, a[9].count))
         return "settings does not fit rhos";
-    if (!is_product(a[7].count, bags.n_numbers, bags.n_problems))
+    if (!is_product(a[8].count, bags.n_numbers, bags.n_problems))
         return "coefficients does not fit numbers and rhos";
-    return solve_bags(&bags, widest_passes(), a[7].data, a[8].data, a[9].data);
+    return solve_bags(&bags, widest_passes(), a[8].data, a[9].data, a[10].data);
 }
 
 FUNCTION(transpose, ROWS, OUT(INT64, "column_starts"), OUT(INT32, "lines"),
@@ -747,10 +750,10 @@ static PyMethodDef methods[] = {
     METHOD(spread, "Write these rows into the lines of a matrix of zeros, features at their places."),
     METHOD(solve,
            "Several SVMs on each of several bags, given the kernel values (height x height) of the\n"
-           "rows that bags are drawn from. The numbers of bag b begin at starts[b], those of P first.\n"
-           "The settings of an SVM are the penalties of P and U and the tolerance; the first SVM of\n"
-           "every bag comes first, then the second. The scratch holds MIN_LINES or more lines of the\n"
-           "largest bag, and LINE_PADDING."),
+           "rows that bags are drawn from. The numbers of bag b begin at starts[b], those of P first\n"
+           "and known negatives last. The settings of an SVM are the penalties of P, of U and of known\n"
+           "negatives, and the tolerance; the first SVM of every bag comes first, then the second. The\n"
+           "scratch holds MIN_LINES or more lines of the largest bag, and LINE_PADDING."),
     METHOD(transpose, "The entries of rows by column, as multiply wants them."),
     METHOD(rank,
            "The rank of each value from 1 on, equal ones in their order, nan last. The scratch holds\n"

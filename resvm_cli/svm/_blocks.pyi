@@ -65,6 +65,7 @@ def solve(
     numbers: Any,
     starts: Any,
     n_positive: Any,
+    n_negative: Any,
     settings: Any,
     scratch: Any,
     coefficients: Any,

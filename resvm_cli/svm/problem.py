@@ -24,7 +24,7 @@ class Problem:
     """A class-weighted C-SVM on a bag of rows: hinge loss, unpenalized bias (paper, eq. 1)."""
 
     positive: IntArray  # row numbers in P, repeats included
-    unlabeled: IntArray  # row numbers in U, repeats included
+    unlabeled: IntArray  # row numbers in U, repeats included; known negatives follow those of U
     c_pos: float
     c_unl: float
     kernel: Kernel
@@ -37,6 +37,8 @@ class Problem:
     name: str = "a member"  # in messages
     scale: ScalingName | None = None  # how its rows are scaled
     relevance_power: float | None = None  # None: features are not weighted
+    n_negative: int = 0  # how many of the last rows of ``unlabeled`` are known negatives
+    c_neg: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,9 +169,14 @@ class BagRows:
     def _numbered(self) -> SparseBag:
         return SparseBag.from_rows(self._rows)
 
-    def bag(self, numbers: IntArray, kernel: Kernel | None = None) -> DenseBag | SparseBag | None:
-        """Return a bag of these rows; None if LIBSVM should use the rows themselves."""
-        is_needed = kernel is not None and not kernel.takes_scaling
+    def bag(
+        self, numbers: IntArray, kernel: Kernel | None = None, *, needed: bool = False
+    ) -> DenseBag | SparseBag | None:
+        """Return a bag of these rows; None if LIBSVM should use the rows themselves.
+
+        A bag with known negatives is ``needed``: LIBSVM has no penalty of their own.
+        """
+        is_needed = needed or (kernel is not None and not kernel.takes_scaling)
         if len(numbers) > MAX_ROWS and not is_needed:
             return None
         if kernel is not None and len(numbers) > MAX_MATRIX_ROWS:

@@ -122,13 +122,13 @@ static float *claim_line(struct lines *lines, size_t owner, int64_t kept, int *i
     return lines->numbers + (size_t)lines->slots[owner] * lines->length;
 }
 
-/* Rows of a bag, those of P first: their numbers among the rows whose kernel values are given. Lines of
+/* Rows of a bag, those of P first and known negatives last: their numbers among the rows whose kernel values are given. Lines of
  * the bag are made when they are first needed, and serve every problem on the bag. */
 struct bag {
     const double *values;
     size_t height;
     const int64_t *numbers;
-    size_t count, n_positive;
+    size_t count, n_positive, n_negative;
     struct lines lines;
 };
 
@@ -150,11 +150,11 @@ struct smo {
     struct passes passes;
     struct bag bag;
     size_t count, n_active, n_exchanges;
-    double penalties[2]; /* of P, of U */
+    double penalties[3]; /* of P, of U, of known negatives */
     double tolerance;
     int exchanged, unshrunk;
     double *slopes, *bounded; /* the part of slopes due to rows at their upper bound */
-    double *alphas, *diagonal;
+    double *alphas, *diagonal, *limits; /* an alpha is at most its limit, the row's penalty */
     int32_t *rows;
     int64_t *rises, *falls; /* masks, -1 or 0: whether label * alpha may grow or shrink */
     int8_t *signs;
@@ -165,7 +165,7 @@ struct smo {
 
 static double penalty(const struct smo *smo, size_t place)
 {
-    return smo->penalties[smo->signs[place] < 0];
+    return smo->limits[place];
 }
 
 static int is_free(const struct smo *smo, size_t place)
@@ -271,6 +271,7 @@ static void exchange(struct smo *smo, size_t one, size_t other)
     EXCHANGE(double, smo->diagonal[one], smo->diagonal[other]);
     EXCHANGE(int32_t, smo->rows[one], smo->rows[other]);
     EXCHANGE(int8_t, smo->signs[one], smo->signs[other]);
+    EXCHANGE(double, smo->limits[one], smo->limits[other]);
     EXCHANGE(int64_t, smo->rises[one], smo->rises[other]);
     EXCHANGE(int64_t, smo->falls[one], smo->falls[other]);
     EXCHANGE(size_t, smo->lengths[one], smo->lengths[other]);
@@ -443,6 +444,9 @@ static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
     for (size_t i = 0; i < count; i++) {
         size_t number = (size_t)smo->bag.numbers[i];
         smo->signs[i] = i < smo->bag.n_positive ? 1 : -1;
+        smo->limits[i] = smo->penalties[i < smo->bag.n_positive           ? 0
+                                        : count - i > smo->bag.n_negative ? 1
+                                                                          : 2];
         smo->slopes[i] = -smo->signs[i];
         smo->bounded[i] = smo->alphas[i] = 0.0;
         smo->diagonal[i] = smo->bag.values[number * smo->bag.height + number];
@@ -479,12 +483,12 @@ static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
 }
 
 /* Several problems on each of several bags. The numbers of bag b are starts[b] to starts[b + 1]. A
- * problem has three settings: the penalties of P and of U, and the tolerance. Problem p of bag b is
- * p * n_bags + b; its coefficients are the b-th part of line p. */
+ * problem has four settings: the penalties of P, of U and of known negatives, and the tolerance. Problem
+ * p of bag b is p * n_bags + b; its coefficients are the b-th part of line p. */
 struct bags {
     const double *values;
     size_t height;
-    const int64_t *numbers, *starts, *n_positive;
+    const int64_t *numbers, *starts, *n_positive, *n_negative;
     size_t n_numbers, n_bags, n_problems;
     const double *settings;
     float *scratch; /* lines of bags, lines of problems, and LINE_PADDING */
@@ -494,7 +498,7 @@ struct bags {
 #define LINE_PADDING MAX_LANES
 #define MIN_LINES 8 /* those of bags and of problems: the two of a step, and more */
 
-#define N_ARRAYS 14
+#define N_ARRAYS 15
 
 /* Allocate the arrays of a problem, or free them if `length` is 0. Returns 0 if memory ran out. */
 static int allocate(struct smo *smo, size_t length)
@@ -506,6 +510,7 @@ static int allocate(struct smo *smo, size_t length)
                           {&smo->bounded, sizeof *smo->bounded},
                           {&smo->alphas, sizeof *smo->alphas},
                           {&smo->diagonal, sizeof *smo->diagonal},
+                          {&smo->limits, sizeof *smo->limits},
                           {&smo->rows, sizeof *smo->rows},
                           {&smo->signs, sizeof *smo->signs},
                           {&smo->rises, sizeof *smo->rises},
@@ -542,6 +547,8 @@ static const char *solve_bags(const struct bags *bags, struct passes passes, dou
             return "starts does not fit: it must ascend from 0 to the numbers";
         if (bags->n_positive[bag] < 0 || bags->n_positive[bag] > to - from)
             return "n_positive does not fit: a bag has fewer rows";
+        if (bags->n_negative[bag] < 0 || bags->n_negative[bag] > to - from - bags->n_positive[bag])
+            return "n_negative does not fit: a bag has fewer rows that are not positive";
         if ((size_t)(to - from) > max_rows)
             max_rows = (size_t)(to - from);
         at = to;
@@ -569,13 +576,13 @@ static const char *solve_bags(const struct bags *bags, struct passes passes, dou
         smo.bag.numbers = bags->numbers + start;
         smo.bag.count = (size_t)bags->starts[bag + 1] - start;
         smo.bag.n_positive = (size_t)bags->n_positive[bag];
+        smo.bag.n_negative = (size_t)bags->n_negative[bag];
         clear_lines(&smo.bag.lines, smo.bag.count);
         for (size_t problem = 0; problem < bags->n_problems; problem++) {
             size_t place = problem * bags->n_bags + bag;
-            const double *settings = bags->settings + 3 * place;
-            smo.penalties[0] = settings[0];
-            smo.penalties[1] = settings[1];
-            smo.tolerance = settings[2];
+            const double *settings = bags->settings + 4 * place;
+            memcpy(smo.penalties, settings, sizeof smo.penalties);
+            smo.tolerance = settings[3];
             n_steps[place] = solve_problem(&smo, coefficients + problem * bags->n_numbers + start,
                                            rhos + place);
         }

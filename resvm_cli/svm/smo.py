@@ -33,20 +33,27 @@ _kernel_lines = ScratchBuffer(np.float32)
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """The row numbers of several bags, one bag after another; in each bag, P comes first."""
+    """The row numbers of several bags, one bag after another.
+
+    In each bag, P comes first, and known negatives come last.
+    """
 
     numbers: IntArray
     starts: IntArray
     n_positive: IntArray
+    n_negative: IntArray
 
     @classmethod
-    def from_parts(cls, bags: Sequence[tuple[IntArray, IntArray]]) -> Bags:
-        """Concatenate bags, each given as its rows of P and its rows of U."""
+    def from_parts(
+        cls, bags: Sequence[tuple[IntArray, IntArray]], n_negative: Sequence[int] | None = None
+    ) -> Bags:
+        """Concatenate bags, each given as its rows of P and its other rows."""
         lengths = [len(positive) + len(unlabeled) for positive, unlabeled in bags]
         return cls(
             np.concatenate([part for bag in bags for part in bag]),
             np.cumsum([0, *lengths]),
             np.array([len(positive) for positive, _ in bags], np.int64),
+            np.array([0] * len(bags) if n_negative is None else n_negative, np.int64),
         )
 
     def __len__(self) -> int:
@@ -55,7 +62,8 @@ class Bags:
     def part(self, some: range) -> Bags:
         starts = self.starts[some.start : some.stop + 1]
         numbers = self.numbers[starts[0] : starts[-1]]
-        return Bags(numbers, starts - starts[0], self.n_positive[some.start : some.stop])
+        own = slice(some.start, some.stop)
+        return Bags(numbers, starts - starts[0], self.n_positive[own], self.n_negative[own])
 
     def pieces(self, n_problems: int) -> Iterator[range]:
         """Split the bags into one range per call, for ``n_problems`` problems per bag."""
@@ -101,7 +109,9 @@ def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]])
     """
     shape = len(problems), len(bags)
     cache_mb = problems[0][0].cache_mb
-    settings = np.array([[(p.c_pos, p.c_unl, p.tolerance) for p in line] for line in problems])
+    settings = np.array(
+        [[(p.c_pos, p.c_unl, p.c_neg, p.tolerance) for p in line] for line in problems]
+    )
     coefficients = np.empty((len(problems), len(bags.numbers)))
     rhos, steps = np.empty(shape), np.empty(shape, np.int64)
     if members_are_limited():  # each member needs its own timed call
@@ -127,5 +137,5 @@ def _call(
     max_rows = int(np.diff(bags.starts).max())
     n_lines = min(2 * max_rows, int(cache_mb * 1e6) // (4 * max_rows))
     lines = _kernel_lines.first(max(n_lines, _blocks.MIN_LINES) * max_rows + _blocks.LINE_PADDING)
-    given = values, len(values), bags.numbers, bags.starts, bags.n_positive, settings
-    _blocks.solve(*given, lines, *found)
+    given = values, len(values), bags.numbers, bags.starts, bags.n_positive, bags.n_negative
+    _blocks.solve(*given, settings, lines, *found)

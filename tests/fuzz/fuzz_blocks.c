@@ -168,6 +168,7 @@ static int solved(void)
             values[i * height + j] = below(100000) ? sum * 0.01 : NAN;
         }
     int64_t *starts = room(n_bags + 1, sizeof *starts), *n_positive = room(n_bags, sizeof *starts);
+    int64_t *n_negative = room(n_bags, sizeof *starts);
     starts[0] = 0;
     for (size_t bag = 0; bag < n_bags; bag++) {
         size_t count = 1 + below(50);
@@ -175,20 +176,21 @@ static int solved(void)
         n_numbers += count;
         starts[bag + 1] = below(40) ? (int64_t)n_numbers : (int64_t)next_random();
         n_positive[bag] = below(40) ? (int64_t)below(count + 1) : (int64_t)next_random();
+        n_negative[bag] = below(4) ? 0 : below(10) ? (int64_t)below(count + 1) : (int64_t)next_random();
     }
     int64_t *chosen = room(n_numbers, sizeof *chosen), *steps[3];
     for (size_t i = 0; i < n_numbers; i++)
         chosen[i] = below(2000) ? (int64_t)below(height) : (int64_t)next_random();
-    double *settings = room(3 * n_bags * n_problems, sizeof *settings);
+    double *settings = room(4 * n_bags * n_problems, sizeof *settings);
     for (size_t i = 0; i < n_bags * n_problems; i++) {
-        settings[3 * i] = 0.01 * (double)(1 + below(300));
-        settings[3 * i + 1] = 0.01 * (double)(1 + below(300));
-        settings[3 * i + 2] = below(2) ? 0.001 : 0.1;
+        for (size_t which = 0; which < 3; which++)
+            settings[4 * i + which] = 0.01 * (double)(1 + below(300));
+        settings[4 * i + 3] = below(2) ? 0.001 : 0.1;
     }
     size_t n_lines = (MIN_LINES + below(2 * most)) * most + LINE_PADDING - (below(40) == 0);
     float *lines = room(n_lines, sizeof *lines);
-    struct bags bags = {values, height, chosen, starts, n_positive, n_numbers, n_bags, n_problems,
-                        settings, lines, n_lines};
+    struct bags bags = {values, height, chosen,     starts,   n_positive, n_negative, n_numbers,
+                        n_bags, n_problems, settings, lines,      n_lines};
     double *coefficients[3], *rhos[3];
     int done = 1, n_widths = 0;
     for (int width = 0; width < 3; width++) {
@@ -209,7 +211,7 @@ static int solved(void)
     for (int width = 0; width < n_widths; width++)
         free(coefficients[width]), free(rhos[width]), free(steps[width]);
     free(rows), free(values), free(starts), free(n_positive), free(chosen), free(settings);
-    free(lines);
+    free(lines), free(n_negative);
     return done;
 }
 
