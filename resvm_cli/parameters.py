@@ -54,6 +54,7 @@ MAX_MEMBERS = 100_000
 MAX_BAG_ROWS = 2**30  # LIBSVM counts the rows of a bag in an int
 MAX_DEGREE = 1000
 MAX_REASONS = 10_000
+MAX_BATCH = 100_000
 NO_BIAS = -1.0  # LIBLINEAR's convention
 RELEVANCE = "relevance"
 
@@ -210,6 +211,10 @@ class MethodParameters:
     w_pos: float | None = _number(
         None, "Weight of P relative to U, after correcting for class sizes.", positive=True,
         metavar="W", shown="0.7; 1 for cwsvm", unused={"bagging": "bagging fixes it at 1"},
+    )  # fmt: skip
+    w_neg: float | None = _number(
+        None, "Penalty of a known negative relative to a row of U.", positive=True, metavar="W",
+        shown="1", shared=True,
     )  # fmt: skip
     c_unl: float = _number(1.0, "Penalty C for rows of U.", positive=True, letter="c", metavar="C")
     c_pos: float | None = _number(
@@ -440,6 +445,23 @@ class RankingParameters:
     top: int | None = _integer(
         None, "Write only the first N rows.", low=1, letter="k", panel=RANKING
     )
+    next: int | None = _integer(
+        None,
+        "Write the N rows to test next: the first ones without near-duplicates and with one row per"
+        " group, and some to learn from ({explore}).",
+        low=1,
+        high=MAX_BATCH,
+        panel=RANKING,
+    )
+    explore: float | None = _number(
+        None,
+        "With {next}: the fraction of these rows on which members disagree most.",
+        low=0,
+        high=1,
+        metavar="F",
+        shown="0",
+        panel=RANKING,
+    )
     why: int | None = _integer(
         None,
         "For the top N rows, show which known positives support them and which rows of U count"
@@ -460,8 +482,17 @@ class RankingParameters:
         if self.fdr is not None and (self.audit or self.with_known):
             other = "{audit:True} lists" if self.audit else "{with_known:True} adds"
             raise ParameterError("{fdr} selects rows of U, but " + other + " known positives")
-        if self.fdr is not None and self.top is not None:
-            raise ParameterError("{fdr} and {top} each set the length of the list: choose one")
+        lengths = [name for name in ("fdr", "top", "next") if getattr(self, name) is not None]
+        if len(lengths) > 1:
+            first, second = lengths[:2]
+            raise ParameterError(
+                f"{{{first}}} and {{{second}}} each set the length of the list: choose one"
+            )
+        if self.next is not None and (self.audit or self.with_known):
+            other = "{audit:True} lists" if self.audit else "{with_known:True} adds"
+            raise ParameterError("{next} selects rows of U, but " + other + " known positives")
+        if self.explore is not None and self.next is None:
+            raise ParameterError("{explore} requires {next}")
         check_contamination(self.contamination_pos, self.contamination_unl)
 
 

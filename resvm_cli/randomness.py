@@ -19,6 +19,7 @@ SAMPLE_CHUNK = 1 << 16
 
 # Per member. The stream that draws its bag is older and has no purpose number.
 SOLVER = 1
+NEGATIVES = 4  # known negatives in its bag: a stream of its own, so that P and U stay the same
 # Per inner or outer fold: the seed of the ensemble that is trained without the fold.
 FOLD = 2
 OUTER_FOLD = 3
@@ -50,9 +51,9 @@ MIXED_CLASSES = (5,)
 SIMULATED_SETS = ()  # used by another command, which has its own seed
 
 
-def bag_bits(seed: int, member: int) -> Bits:
-    """The stream that a member's bag is drawn from."""
-    return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(member,)))
+def bag_bits(seed: int, member: int, *purpose: int) -> Bits:
+    """The stream that a member's rows of P and U, or its known negatives, are drawn from."""
+    return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(member, *purpose)))
 
 
 def solver_seed(seed: int, member: int) -> int:

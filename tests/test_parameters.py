@@ -47,7 +47,9 @@ SOUND = {
     "auto": (0,),  # False
     "gram_mb": (0, 2.5),
     "tolerance": (2.5,),  # the solver refuses it
-    **dict.fromkeys(("w_pos", "c_unl", "c_pos", "gamma", "cache_mb", "unl_per_pos"), (2.5,)),
+    **dict.fromkeys(
+        ("w_pos", "w_neg", "c_unl", "c_pos", "gamma", "cache_mb", "unl_per_pos"), (2.5,)
+    ),
 }
 PATHS = ("params", "model")  # any text may be the name of a file
 NEEDS = {
@@ -170,6 +172,7 @@ def test_words_that_make_no_sense_are_refused(words):
 
 
 def test_tuning_chooses_some_parameters_and_takes_others_for_all_candidates():
-    assert set(SHARED_NAMES) == {"kernel", "feature_weights", "tolerance", "cache_mb", "seed"}
+    others = {"kernel", "feature_weights", "w_neg", "tolerance", "cache_mb", "seed"}
+    assert set(SHARED_NAMES) == others
     assert not set(SHARED_NAMES) & set(TUNED_NAMES)
     assert {"c_unl", "w_pos", "n_pos", "n_unl", "gamma"} <= set(TUNED_NAMES)

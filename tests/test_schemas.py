@@ -70,6 +70,8 @@ def use_models(work: Work) -> None:
     work.json("train", *work.data, "--method", "cwsvm", "-o", "cwsvm")
     work.json(*train, "--groups", "groups", "-o", "3")
     work.json(*train, "--scale", "quantile", "--feature-weights", "relevance:2", "-o", "3-scaled")
+    write_svm(work.folder / "known.svm", np.arange(20.0).reshape(4, 5) / 7 - 1)
+    work.json(*train, "-N", "known.svm", "-o", "3-negatives")
     work.json(*train, "--no-check", "--features", 5, "-g", 1, "-o", "3-unchecked")
     for part in (1, 2):
         work.json(*train, "--task", f"{part}/2", "-o", f"part{part}")
@@ -81,7 +83,7 @@ def use_models(work: Work) -> None:
     columns = ("--id-column", "id", "--label-column", "known", "--positive-label", "yes")
     work.json("train", "--data", "table.csv", *columns, "--n-models", 2, "-q", "-o", "3-table")
     released = (GOLDEN / f"format-{number}" for number in (1, 2, 3))
-    for path in (*released, "2", "3", "3-scaled", "3-unchecked", "3-table"):
+    for path in (*released, "2", "3", "3-scaled", "3-negatives", "3-unchecked", "3-table"):
         manifest = work.json("inspect", path)["manifest"]
         work.add(f"manifest-{manifest['format']}", manifest)
 
@@ -127,6 +129,8 @@ def use_rankings(work: Work) -> None:
     work.json(*rank, "--why", 2)
     work.json(*rank, "--negatives", "negatives.svm", "--fdr", 0.5)
     work.json(*rank, "--audit")
+    known = ("-N", "negatives.svm", "--n-models", 20, "--next", 5, "--explore", 0.4)
+    work.json("rank", *work.data, *known)
     overlapping = np.random.default_rng(3).standard_normal((160, 3))
     write_svm(work.folder / "pos.svm", overlapping[:40])
     write_svm(work.folder / "unl.svm", overlapping[40:])

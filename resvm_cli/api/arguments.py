@@ -45,6 +45,11 @@ SHARED = {
         "label, optional",
         "The label of known positives. Default: 1, if all other labels are 0, or all are -1.",
     ),
+    "negative_label": (
+        "label, optional",
+        "The label of known negatives, which are trained on with a penalty of their own. Default:"
+        " none, and every row that is not a known positive is unlabeled.",
+    ),
     "oob": (
         "bool, default=False",
         "Keep the out-of-bag decision values of the training rows in ``Model.oob``.",
@@ -65,6 +70,10 @@ SHARED = {
         "mapping, optional",
         "The outcomes (1 or 0) of tested rows of U, by id: a random sample of U, or all of the"
         " first rows. Estimates of precision then agree with them.",
+    ),
+    "exclude": (
+        "iterable, optional",
+        "With ``next``: ids of unlabeled rows that cannot be tested.",
     ),
     "intervals": (
         "bool, default=True",

@@ -57,7 +57,7 @@ from resvm_cli.tuning.space import AXIS_NAMES
 from resvm_cli.tuning.tune import choose_settings, tune_on
 
 CALLING = ("jobs", "n_jobs", "random_state", "progress", "notice")
-DATA = ("X", "y", "groups", "weights", "positive_label")
+DATA = ("X", "y", "groups", "weights", "positive_label", "negative_label")
 TRAINING = {**METHOD_TABLE, **TRAINING_TABLE}
 TUNING = {**METHOD_TABLE, **TUNING_TABLE, "scale": TRAINING_TABLE["scale"], "method": METHOD}
 
@@ -75,6 +75,7 @@ def fit(
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
+    negative_label: Label | None = None,
     oob: bool = False,
     jobs: int | None = None,
     n_jobs: int | None = None,
@@ -126,6 +127,7 @@ def fit(
         groups=groups,
         weights=weights,
         positive_label=positive_label,
+        negative_label=negative_label,
         oob=oob,
         **with_seed(parameters, random_state),
     )
@@ -141,6 +143,7 @@ def fit_on(
     groups: Sequence[Any] | None,
     weights: npt.ArrayLike | None,
     positive_label: Label | None,
+    negative_label: Label | None = None,
     oob: bool,
     **parameters: Any,
 ) -> Model:
@@ -148,7 +151,7 @@ def fit_on(
     with parallel.inner_threads_held():
         require_known(parameters, TRAINING_NAMES, "fit")
         choice, scale = training_choice(parameters)
-        labeled = _labeled(X, y, positive_label, run)
+        labeled = _labeled(X, y, positive_label, negative_label, run)
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
         unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
@@ -170,6 +173,7 @@ def tune(
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
+    negative_label: Label | None = None,
     jobs: int | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -222,7 +226,7 @@ def tune(
         scale = parameters.get("scale")
         scale = None if scale is None else TRAINING_TABLE["scale"].convert(scale)
         scale = None if scale == "none" else scale
-        labeled = _labeled(X, y, positive_label, run)
+        labeled = _labeled(X, y, positive_label, negative_label, run)
         data = labeled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
         found = tune_on(data, settings, run)
     warn_caller(run.concerns)
@@ -231,7 +235,9 @@ def tune(
 
 @documented(
     parameters=[
-        *shared_entries(*DATA, "ids", "model", "negatives", "tested", "intervals", *CALLING),
+        *shared_entries(
+            *DATA, "ids", "model", "negatives", "tested", "exclude", "intervals", *CALLING
+        ),
         *table_entries(RANKING_TABLE, RANKING_TABLE),
         *table_entries(TRAINING, TRAINING_NAMES, {"decision": None}),
     ]
@@ -244,10 +250,12 @@ def rank(
     model: Model | PathName | None = None,
     negatives: Matrix | None = None,
     tested: Mapping[Any, Any] | None = None,
+    exclude: Iterable[Any] | None = None,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
+    negative_label: Label | None = None,
     jobs: int | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -314,12 +322,13 @@ def rank(
             model=None if model is None else _name_of(model),
             negatives=None if negatives is None else "negatives",
             tested=None if tested is None else "tested",
+            exclude=None if exclude is None else "exclude",
             intervals=intervals,
             page=True,
             **listed,
         )
         request.check_list()
-        labeled = _labeled(X, y, positive_label, run)
+        labeled = _labeled(X, y, positive_label, negative_label, run)
         if isinstance(model, Model) and model.columns is not None:
             model.columns.require(labeled.columns)
         index = row_index(X, ids, len(labeled.positive))
@@ -342,17 +351,24 @@ def rank(
             first = 0 if data.zero_based and kernel != "precomputed" else 1
             trusted = Rows.from_matrix(matrix, first)
         outcomes = None if tested is None else _outcomes(tested)
-        found = rank_on(data, request, run, stored, trusted, outcomes=outcomes)
+        excluded = None if exclude is None else [(str(each), "exclude") for each in exclude]
+        found = rank_on(data, request, run, stored, trusted, outcomes=outcomes, excluded=excluded)
     warn_caller(run.concerns)
     rows = labeled.order[found.listing.numbers]
     return Ranking(rows, index[rows], replace(found, notes=_notes(run)))
 
 
-def _labeled(X: Matrix, y: npt.ArrayLike, positive_label: Label | None, run: Run) -> LabeledMatrix:
+def _labeled(
+    X: Matrix,
+    y: npt.ArrayLike,
+    positive_label: Label | None,
+    negative_label: Label | None,
+    run: Run,
+) -> LabeledMatrix:
     """Check rows and labels; without ``positive_label``, doubt a majority of known positives."""
-    labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+    labeled = LabeledMatrix.from_arrays(X, y, positive_label, negative_label)
     n_pos = int(labeled.positive.sum())
-    n_unl = len(labeled.positive) - n_pos
+    n_unl = len(labeled.positive) - n_pos - int(labeled.negative.sum())
     if positive_label is None and n_pos > n_unl:
         run.notice(
             Message(
@@ -408,7 +424,8 @@ def _out_of_bag(
     members = np.zeros(len(values), np.int64)
     order = labeled.order
     if table is not None and len(part.sample) == len(values):  # the model has scored all of them
-        numbers = order[table.rows - 1 + np.where(table.positive, 0, plan.rows_pos)]
+        first = np.where(table.positive, 0, plan.rows_pos) + plan.rows_unl * table.negative
+        numbers = order[table.rows - 1 + first]
         values[numbers] = table.values if rule == "votes" else table.means
         members[numbers] = table.members
         return OutOfBagRows(values, members)
@@ -417,7 +434,8 @@ def _out_of_bag(
     if plan.method == "resvm":
         known, rows = scorer.positives(data.positives, None), order[: plan.rows_pos]
         values[rows], members[rows] = known.values, known.n_members
-    unlabeled = scorer.unlabeled(data.unlabeled(), plan.rows_unl, None)
+    blocks = [*data.unlabeled(), data.negatives]
+    unlabeled = scorer.unlabeled(iter(blocks), plan.rows_unl + plan.rows_neg, None)
     rows = order[plan.rows_pos :]
     values[rows], members[rows] = unlabeled.values, unlabeled.n_members
     return OutOfBagRows(values, members)

@@ -155,10 +155,11 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
     return names
 
 
-def _is_clear(labels: npt.NDArray[Any]) -> bool:
+def _is_clear(labels: npt.NDArray[Any], negative_label: Label | None) -> bool:
     """Return whether 1 can only mean positive: all other labels are 0, or -1, or missing."""
     present = {value for value in labels.tolist() if value is not None and value == value}
-    return present in ({1}, {0, 1}, {-1, 1})
+    others = {value for value in present if value != negative_label}
+    return others in ({1}, {0, 1}, {-1, 1})
 
 
 def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
@@ -179,28 +180,35 @@ def row_index(X: Matrix, ids: Any, n_rows: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class LabeledMatrix:
-    """A matrix, and which of its rows are known positives."""
+    """A matrix, and which of its rows are known positives or known negatives."""
 
     matrix: Any
     positive: npt.NDArray[np.bool_]
     label: Label
     columns: ColumnLayout
+    negative: npt.NDArray[np.bool_]
 
     @classmethod
-    def from_arrays(cls, X: Matrix, y: npt.ArrayLike, label: Label | None) -> LabeledMatrix:
+    def from_arrays(
+        cls, X: Matrix, y: npt.ArrayLike, label: Label | None, negative_label: Label | None = None
+    ) -> LabeledMatrix:
         """Check labels; without ``label``, 1 marks known positives if all others are 0 or -1."""
         refuse_lossy(y, "y")
         matrix, labels = as_matrix(X), np.asarray(y)
         if labels.shape != (matrix.shape[0],):
             shape = "x".join(map(str, labels.shape))
             raise DataError(f"y has {shape} labels, but X has {matrix.shape[0]:,} rows")
-        if label is not None and np.ndim(label):
-            raise ParameterError("{positive_label} must be one label, got {value!r}", value=label)
+        for name, one in (("positive_label", label), ("negative_label", negative_label)):
+            if one is not None and np.ndim(one):
+                raise ParameterError("{" + name + "} must be one label, got {value!r}", value=one)
         try:
-            if label is None and not _is_clear(labels):
+            if label is None and not _is_clear(labels, negative_label):
                 raise _unknown_label("cannot tell which label marks known positives", labels)
             label = 1 if label is None else label
             positive = np.asarray(labels == label, bool)
+            negative = np.zeros(len(labels), bool)
+            if negative_label is not None:
+                negative = np.asarray(labels == negative_label, bool)
         except TypeError:  # NA of pandas does not compare
             raise DataError(
                 "y has missing values", "give unlabeled rows a label such as 0"
@@ -209,12 +217,24 @@ class LabeledMatrix:
             raise _unknown_label(f"no row has the label of known positives, {label!r}", labels)
         if positive.all():
             raise DataError(f"every row has the label {label}; there are no unlabeled rows")
-        return cls(matrix, positive, label, ColumnLayout.from_matrix(X, matrix))
+        if negative_label is not None and negative_label == label:
+            raise ParameterError("{positive_label} and {negative_label} are the same label")
+        if negative_label is not None and not negative.any():
+            raise DataError(
+                f"no row has the label of known negatives, {negative_label!r}",
+                Message("leave {negative_label} out if no row is a known negative"),
+            )
+        if (positive | negative).all():
+            raise DataError(
+                "every row is a known positive or negative; there are no unlabeled rows"
+            )
+        return cls(matrix, positive, label, ColumnLayout.from_matrix(X, matrix), negative)
 
     @property
     def order(self) -> IntArray:
-        """The indices of all rows, P before U."""
-        return np.concatenate([np.flatnonzero(self.positive), np.flatnonzero(~self.positive)])
+        """The indices of all rows: P, U, known negatives."""
+        masks = self.positive, ~(self.positive | self.negative), self.negative
+        return np.concatenate([np.flatnonzero(mask) for mask in masks])
 
     def data(
         self,
@@ -246,6 +266,7 @@ class LabeledMatrix:
         return MemoryData.from_matrix(
             self.matrix,
             self.positive,
+            self.negative,
             groups=of_rows,
             weights=weights,
             ids=None if ids is None else [ids[row] for row in self.order.tolist()],

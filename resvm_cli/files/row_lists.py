@@ -63,17 +63,16 @@ def _id_and_value(text: str) -> tuple[str, str]:
     return row_id.strip(), value.strip()
 
 
-def read_known_ids(path: str) -> dict[str, int]:
-    """Read ids with their line numbers; blank lines and comments (#) are skipped."""
+def read_known_ids(path: str, rows: str = "positives") -> dict[str, int]:
+    """Read ids with their line numbers; ``rows`` is the parameter for a file of rows."""
     name = name_of(path)
     lines: dict[str, int] = {}
     for number, word in _entries(path):
         if not word:
             continue
         if not lines:
-            _refuse_svmlight(
-                word, f"{name}:{number}", Message("pass rows of known positives as {positives}")
-            )
+            hint = Message("pass rows of known " + rows[-9:] + " as {" + rows + "}")
+            _refuse_svmlight(word, f"{name}:{number}", hint)
         if word in lines:
             raise DataError(
                 f"{name}:{number}: '{word}' is listed twice, first in line {lines[word]}",
@@ -110,7 +109,7 @@ def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
 
 
 class RowIds:
-    """The ids of all rows, and the line numbers of known positives."""
+    """The ids of all rows, and the line numbers of known positives, or of known negatives."""
 
     def __init__(self, known: str | None, names: str | None, *, keep: bool) -> None:
         """``known`` and ``names`` are paths; without ``keep``, ids are matched but not stored."""
@@ -124,6 +123,20 @@ class RowIds:
         self._is_text = True  # whether rows may end in a comment, as in svmlight text
         self.n_rows = 0
         self.ids: list[str] = []
+
+    def of_negatives(self, known: str) -> RowIds:
+        """Return the same for a list of known negatives, none of which may be listed here."""
+        found = RowIds(None, None, keep=False)
+        found._known_path, found._known = known, read_known_ids(known, "known_negatives")
+        found._names, found._names_path = self._names, self._names_path
+        for row_id, line in found._known.items():
+            if self.is_known(row_id):
+                raise DataError(
+                    f"{name_of(known)}:{line}: '{row_id}' is also listed in"
+                    f" {name_of(self._known_path or '')}",
+                    "a row cannot be both a known positive and a known negative",
+                )
+        return found
 
     @property
     def from_comments(self) -> bool:

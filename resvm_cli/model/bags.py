@@ -92,8 +92,8 @@ def require_weighted_draws(method: str) -> None:
 class Stream:
     """The random number stream of one member."""
 
-    def __init__(self, seed: int, member: int) -> None:
-        self._bits = randomness.bag_bits(seed, member)
+    def __init__(self, seed: int, member: int, *purpose: int) -> None:
+        self._bits = randomness.bag_bits(seed, member, *purpose)
 
     def draw(self, n_rows: int, size: int, weights: PositiveWeights | None = None) -> IntArray:
         """Draw ``size`` row numbers below ``n_rows``, with replacement."""

@@ -31,7 +31,7 @@ class Threshold:
 
     value: float
     recall: float | None = None  # of P, out of bag
-    share: float | None = None  # of U predicted positive, out of bag
+    share: float | None = None  # of U, and of known negatives, predicted positive, out of bag
 
     @property
     def chosen(self) -> bool:
@@ -88,13 +88,24 @@ class DecisionRule:
 
 
 def choose_threshold(
-    known: FloatArray, unlabeled: FloatArray, contamination_pos: float = 0.0
+    known: FloatArray,
+    unlabeled: FloatArray,
+    contamination_pos: float = 0.0,
+    negative: FloatArray | None = None,
+    negative_share: float = 0.0,
 ) -> Threshold | None:
-    """Return the best threshold for out-of-bag values of P and U; None if there are too few."""
+    """Return the best threshold for out-of-bag values of P and U; None if there are too few.
+
+    Known negatives were rows of U before they were tested. They count as the fraction of these rows
+    that they are (``negative_share``), so one above the threshold is a row predicted positive.
+    """
     if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
-    cuts = possible_cuts(np.concatenate([known, unlabeled]))
+    negative = np.zeros(0) if negative is None else negative
+    cuts = possible_cuts(np.concatenate([known, unlabeled, negative]))
     recall, share = fractions_above(known, cuts), fractions_above(unlabeled, cuts)
+    if len(negative):
+        share += negative_share * (fractions_above(negative, cuts) - share)
     true_recall = corrected_recall(recall, share, contamination_pos)
     worth = true_recall**2 / (share + SHRINKAGE / np.sqrt(len(unlabeled)))
     best = int(np.argmax(worth))  # in a tie, the lowest threshold

@@ -46,7 +46,7 @@ class OutOfBagSample:
     """The rows of P and U whose out-of-bag values are stored with a model."""
 
     positive: IntArray
-    unlabeled: IntArray
+    unlabeled: IntArray  # followed by known negatives, which are numbered after the rows of U
 
     def __len__(self) -> int:
         return len(self.positive) + len(self.unlabeled)
@@ -59,7 +59,9 @@ class OutOfBagSample:
         bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
         total = _sample_size(plan)
         positive = randomness.sample(bits, plan.rows_pos, round(FRACTION_OF_POSITIVES * total))
-        return cls(positive, randomness.sample(bits, plan.rows_unl, total - len(positive)))
+        unlabeled = randomness.sample(bits, plan.rows_unl, total - len(positive))
+        negative = randomness.sample(bits, plan.rows_neg, MAX_SAMPLE)
+        return cls(positive, np.concatenate([unlabeled, plan.rows_unl + negative]))
 
 
 def _sample_size(plan: ModelPlan) -> int:
@@ -364,7 +366,8 @@ class _TrainingSet:
         bag = _Bag.from_numbers(positive, unlabeled)
         values = None
         if problem.solver == "libsvm":
-            values = self._bag_rows.bag(bag.numbers, problem.kernel)
+            needed = problem.n_negative > 0
+            values = self._bag_rows.bag(bag.numbers, problem.kernel, needed=needed)
         solution: KernelSolution | LinearSolution
         if values is not None:
             weighted = values.times(weights)
@@ -385,7 +388,7 @@ class _TrainingSet:
     ) -> KernelSolution | LinearSolution:
         """Return LIBSVM's solution, with kernel values computed in the way that suits the bag."""
         bag = _Bag.from_numbers(positive, unlabeled)
-        rows = self._bag_rows.bag(bag.numbers, problem.kernel)
+        rows = self._bag_rows.bag(bag.numbers, problem.kernel, needed=problem.n_negative > 0)
         if rows is not None:
             solution = bag.solved(problem, rows)
         else:
@@ -419,7 +422,7 @@ class _Bag:
         """Train on these rows, which are the bag's, by kernel values computed at once."""
         values = bag_values(problem.kernel, rows)
         places = self.place[: self.n_positive], self.place[self.n_positive :]
-        solved = smo.solve(values, smo.Bags.from_parts([places]), [[problem]])
+        solved = smo.solve(values, smo.Bags.from_parts([places], [problem.n_negative]), [[problem]])
         solved.require_sound(0)
         return self.solution(problem, solved.solution(0), rows)
 

@@ -32,7 +32,7 @@ from resvm_cli.parameters import (
     Setting,
     SolverName,
 )
-from resvm_cli.randomness import solver_seed
+from resvm_cli.randomness import NEGATIVES, solver_seed
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
@@ -47,9 +47,14 @@ MAX_ROWS = 2**53
 DEFAULT_FRACTION = 1.0  # of |P|, drawn with replacement
 DEFAULT_RATIO = 2.0  # rows of U per row of P
 DEFAULT_W_POS = 0.7
+# Known negatives, chosen by studies/campaigns.py: their penalty relative to a row of U, and rows of
+# U per known negative in a bag. More of them, or heavier ones, crowd out the rest of U.
+DEFAULT_W_NEG = 1.0
+UNL_PER_NEG = 3
 MIN_N_POS, MAX_N_POS = 5, 200
 MIN_BAGGED, MAX_BAGGED = 25, 1000  # rows of U per bag for the bagging method: |P|, clamped
 _PARAMETERS = ("c_pos", "c_unl", "w_pos", "n_models", "n_pos", "n_unl", "tolerance")
+_OF_NEGATIVES = ("n_neg", "w_neg", "c_neg")
 
 
 @dataclass(frozen=True)
@@ -74,10 +79,14 @@ class Plan:
     positive_weights: PositiveWeights | None = None  # None: all rows of P are equally likely
     scale: ScalingName | None = None  # how its members' rows are scaled
     relevance_power: float | None = None  # None: features are not weighted
+    rows_neg: int = 0  # known negatives
+    n_neg: int = 0  # those in a bag
+    w_neg: float | None = None  # None without known negatives
+    c_neg: float = 0.0
 
     @property
     def bag_size(self) -> int:
-        return self.n_pos + self.n_unl
+        return self.n_pos + self.n_unl + self.n_neg
 
     @property
     def feature_weights(self) -> str:
@@ -91,12 +100,16 @@ class Plan:
         *sizes, last = _PARAMETERS
         bias = ["bias"] if self.solver == "liblinear" else []
         power = [] if self.relevance_power is None else ["relevance_power"]
-        return {name: getattr(self, name) for name in (*sizes, *bias, last, *power)}
+        negative = _OF_NEGATIVES if self.rows_neg else ()
+        names = (*sizes, *bias, last, *power, *negative)
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Plan:
         """Read from the manifest; raise ValueError if the content is invalid."""
         parameters, scaling = content["parameters"], content.get("scaling")
+        rows_neg = content.get("data", {}).get("negative", {}).get("rows", 0)
+        names = (*_PARAMETERS, *(_OF_NEGATIVES if rows_neg else ()))
         plan = cls(
             method=content["method"],
             kernel=Kernel.from_description(content["kernel"]),
@@ -112,7 +125,8 @@ class Plan:
             # format 2 describes the scaling of all members instead of naming it
             scale=scaling["kind"] if isinstance(scaling, dict) else scaling,
             relevance_power=parameters.get("relevance_power"),
-            **{name: parameters[name] for name in _PARAMETERS},
+            rows_neg=rows_neg,
+            **{name: parameters[name] for name in names},
         )
         plan._require_sense()
         return plan
@@ -125,10 +139,12 @@ class Plan:
             (self.n_unl, MAX_BAG_ROWS),
             (self.rows_pos, MAX_ROWS),
             (self.rows_unl, MAX_ROWS),
+            *([(self.rows_neg, MAX_ROWS), (self.n_neg, MAX_BAG_ROWS)] if self.rows_neg else []),
         )
         real = [self.c_pos, self.c_unl, self.tolerance]
+        real += [self.c_neg] if self.rows_neg else []
         bias = None if self.bias == NO_BIAS else self.bias
-        optional = (self.w_pos, bias, self.relevance_power)
+        optional = (self.w_pos, bias, self.relevance_power, self.w_neg)
         real += [number for number in optional if number is not None]
         if (
             self.method not in METHOD_NAMES
@@ -174,6 +190,7 @@ def resolve_defaults(
     variance: Callable[[], float],
     positive_weights: PositiveWeights | None = None,
     scale: ScalingName | None = None,
+    rows_neg: int = 0,
 ) -> Plan:
     """Derive everything that the user left open from the data."""
     if positive_weights is not None:
@@ -185,9 +202,16 @@ def resolve_defaults(
         n_unl = params.n_unl or max(1, min(int(DEFAULT_RATIO * n_pos), rows_unl // 2))
     elif params.method == "bagging":
         n_unl = params.n_unl or min(MAX_BAGGED, max(MIN_BAGGED, rows_pos))
+    n_neg = min(rows_neg, max(1, n_unl // UNL_PER_NEG))
+    if params.method == "cwsvm":
+        n_neg = rows_neg
+    w_neg = (params.w_neg or DEFAULT_W_NEG) if rows_neg else None
+    c_neg = params.c_unl * (w_neg or 0.0)
     usual = DEFAULT_W_POS if params.method == "resvm" else 1.0
     w_pos = None if params.c_pos is not None else (params.w_pos or usual)
     c_pos = params.c_pos or params.c_unl * (w_pos or 1.0) * n_unl / n_pos
+    if n_neg and w_pos is not None:  # P balances known negatives as well
+        c_pos += w_pos * c_neg * n_neg / n_pos
     if not (np.isfinite(c_pos) and c_pos > 0):
         raise ParameterError(
             "the penalty of P must be positive and finite, but it is {value:g}",
@@ -195,8 +219,15 @@ def resolve_defaults(
             value=c_pos,
         )
     solver: SolverName = "libsvm"
+    if rows_neg and (params.solver == "liblinear" or params.bias is not None):
+        raise ParameterError(
+            "LIBLINEAR knows one penalty for all rows that are not positive, but known negatives"
+            " have their own",
+            "leave {solver} and {bias} out",
+        )
     if params.solver == "liblinear" or (
         params.solver == "auto"
+        and not rows_neg
         and params.kernel == "linear"
         and (n_pos + n_unl > LARGE_BAG or params.bias is not None)
     ):
@@ -220,7 +251,17 @@ def resolve_defaults(
         positive_weights=positive_weights,
         scale=scale,
         relevance_power=params.relevance_power,
+        rows_neg=rows_neg,
+        n_neg=n_neg,
+        w_neg=w_neg,
+        c_neg=c_neg,
     )
+
+
+def require_negatives(params: MethodParameters, data: PUData) -> None:
+    """Reject a penalty of known negatives if there are none."""
+    if params.w_neg is not None and not len(data.negatives):
+        raise ParameterError("{w_neg} is a penalty of known negatives, but there are none")
 
 
 Bag: TypeAlias = tuple[IntArray, IntArray]
@@ -246,25 +287,35 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
         f"member {member} of seed {plan.seed}",
         plan.scale,
         plan.relevance_power,
+        plan.n_neg,
+        plan.c_neg,
     )
 
 
 def bag_of(plan: Plan, member: int) -> Bag:
-    """Draw a member's rows of P and U, which depend only on ``bag_key`` and the member."""
+    """Draw a member's rows of P and U, which depend only on ``bag_key`` and the member.
+
+    Known negatives follow the rows of U, and are numbered after all of U.
+    """
     if plan.method == "cwsvm":  # paper, section 2.1
-        return np.arange(plan.rows_pos), np.arange(plan.rows_unl)
+        return np.arange(plan.rows_pos), np.arange(plan.rows_unl + plan.rows_neg)
     stream = Stream(plan.seed, member)
     if plan.method == "bagging":  # paper, section 2.2
-        return np.arange(plan.rows_pos), stream.draw(plan.rows_unl, plan.n_unl)
-    # paper, algorithm 1
-    positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
-    return positive, stream.draw(plan.rows_unl, plan.n_unl)
+        positive = np.arange(plan.rows_pos)
+    else:  # paper, algorithm 1
+        positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
+    unlabeled = stream.draw(plan.rows_unl, plan.n_unl)
+    if plan.n_neg:
+        drawn = Stream(plan.seed, member, NEGATIVES).draw(plan.rows_neg, plan.n_neg)
+        unlabeled = np.concatenate([unlabeled, plan.rows_unl + drawn])
+    return positive, unlabeled
 
 
 def bag_key(plan: Plan) -> tuple[object, ...]:
     """Return a key: plans with equal keys have the same bags."""
-    sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.rows_pos, plan.rows_unl)
-    return (plan.method, plan.seed, *sizes, plan.positive_weights)
+    sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.n_neg)
+    rows = (plan.rows_pos, plan.rows_unl, plan.rows_neg)
+    return (plan.method, plan.seed, *sizes, *rows, plan.positive_weights)
 
 
 @dataclass(frozen=True)
@@ -288,6 +339,7 @@ class ModelPlan:
         """Derive everything that the settings leave open from the data."""
         plans = []
         for setting in settings:
+            require_negatives(setting.params, data)
             scale = setting.scale or data.scale
             plans.append(
                 resolve_defaults(
@@ -298,6 +350,7 @@ class ModelPlan:
                     partial(data.variance, scale),
                     data.positive_weights,
                     scale,
+                    len(data.negatives),
                 )
             )
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
@@ -329,6 +382,10 @@ class ModelPlan:
         return self.plans[0].rows_unl
 
     @property
+    def rows_neg(self) -> int:
+        return self.plans[0].rows_neg
+
+    @property
     def scalings(self) -> tuple[ScalingName | None, ...]:
         """The distinct scalings of its members' rows."""
         return tuple(dict.fromkeys(plan.scale for plan in self.plans))
@@ -345,6 +402,7 @@ class ModelPlan:
             max(len(self.scalings), len(kernels)) > 1
             or "quantile" in self.scalings
             or any(plan.relevance_power is not None for plan in self.plans)
+            or self.rows_neg > 0
         )
 
     @property

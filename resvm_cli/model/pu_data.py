@@ -29,9 +29,13 @@ SAMPLE_ROWS = 10_000  # of P and of U each, for quantiles and bins
 
 
 class PUData(ABC):
-    """Both sets, summarized in one pass over every row."""
+    """Both sets, summarized in one pass over every row, and perhaps known negatives.
+
+    Known negatives are in memory like P. They are numbered after the rows of U.
+    """
 
     positives: Rows
+    negatives: Rows = Rows.empty()
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class PUData(ABC):
         self.positive_label = positive_label
         self.notes: list[Text] = []
         self.summary_pos, self.summary_unl = DataSummary(), DataSummary()
+        self.summary_neg = DataSummary()
         self._scale = scale
         self._declared_features = features
         self._stats = FeatureStats() if scale not in (None, "quantile") else None
@@ -56,8 +61,16 @@ class PUData(ABC):
     def n_unlabeled(self) -> int: ...
 
     @abstractmethod
-    def fetch(self, numbers: IntArray) -> Rows:
+    def fetch_unlabeled(self, numbers: IntArray) -> Rows:
         """Return the rows of U with these ascending numbers."""
+
+    def fetch(self, numbers: IntArray) -> Rows:
+        """Return the rows of U, and the known negatives, with these ascending numbers."""
+        if not len(self.negatives):
+            return self.fetch_unlabeled(numbers)
+        first = int(np.searchsorted(numbers, self.n_unlabeled))
+        known = self.negatives.take(numbers[first:] - self.n_unlabeled)
+        return Rows.concatenate([self.fetch_unlabeled(numbers[:first]), known])
 
     @abstractmethod
     def unlabeled(self) -> Iterator[Rows]:
@@ -65,11 +78,11 @@ class PUData(ABC):
 
     @abstractmethod
     def ids(self) -> list[str]:
-        """Return one id per row, first for P, then for U; rows without an id get their number."""
+        """Return one id per row: P, U, known negatives; rows without an id get their number."""
 
     @abstractmethod
     def groups(self) -> IntArray | None:
-        """Return one group number per row, first for P, then for U; None without groups."""
+        """Return one group number per row: P, U, known negatives; None without groups."""
 
     @property
     def positive_weights(self) -> PositiveWeights | None:
@@ -94,7 +107,7 @@ class PUData(ABC):
     @property
     def n_features(self) -> int:
         """The number of features: as declared, else up to the largest index seen."""
-        largest = max(self.summary_pos.max_index, self.summary_unl.max_index)
+        largest = max(summary.max_index for summary in self._summaries)
         seen = largest + 1 if self.zero_based else largest
         declared = self._declared_features
         if declared is not None and seen > declared:
@@ -136,7 +149,9 @@ class PUData(ABC):
         bits = randomness.run_bits(0, randomness.QUANTILE_ROWS)
         positive = randomness.sample(bits, len(self.positives), SAMPLE_ROWS)
         unlabeled = randomness.sample(bits, self.n_unlabeled, SAMPLE_ROWS)
-        return Rows.concatenate([self.positives.take(positive), self.fetch(unlabeled)])
+        negative = randomness.sample(bits, len(self.negatives), SAMPLE_ROWS)
+        numbers = np.concatenate([unlabeled, self.n_unlabeled + negative])
+        return Rows.concatenate([self.positives.take(positive), self.fetch(numbers)])
 
     def bins(self, kind: ScalingName | None) -> FeatureBins:
         """The bins by which features are weighted in rows scaled like this."""
@@ -175,7 +190,12 @@ class PUData(ABC):
             summary = DataSummary()
             summary.add(scaling.apply(self.sampled_rows))
             return variance((summary,), self.n_features)
-        return variance((self.summary_pos, self.summary_unl), self.n_features)
+        return variance(self._summaries, self.n_features)
+
+    @property
+    def _summaries(self) -> tuple[DataSummary, ...]:
+        both = (self.summary_pos, self.summary_unl)
+        return (*both, self.summary_neg) if len(self.negatives) else both
 
     def description(self) -> dict[str, Any]:
         weights, groups = self.positive_weights, self.groups()
@@ -191,7 +211,16 @@ class PUData(ABC):
                 "nonzeros": self.summary_unl.n_nonzeros,
                 "sha256": self.summary_unl.digest(),
             },
+            **({} if not len(self.negatives) else {"negative": self._negative_description()}),
             **({} if groups is None else {"groups": _description_of_groups(groups)}),
+        }
+
+    def _negative_description(self) -> dict[str, Any]:
+        summary = self.summary_neg
+        return {
+            "rows": len(self.negatives),
+            "nonzeros": summary.n_nonzeros,
+            "sha256": summary.digest(),
         }
 
     def _summarize(self, summary: DataSummary, rows: Rows) -> None:
@@ -226,23 +255,25 @@ class MemoryData(PUData):
         self,
         positives: Rows,
         unlabeled: Rows,
+        negatives: Rows | None = None,
         *,
         groups: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
         **settings: Any,
     ) -> None:
-        """``groups`` and ``ids`` have one entry per row, P before U; ``weights`` cover only P."""
+        """``groups`` and ``ids`` have one entry per row: P, U, negatives; ``weights`` cover P."""
         super().__init__(**settings)
-        for name, rows in (("P", positives), ("U", unlabeled)):
-            if not len(rows):
+        negatives = self.negatives if negatives is None else negatives
+        for name, rows in (("P", positives), ("U", unlabeled), ("N", negatives)):
+            if not len(rows) and name != "N":
                 raise DataError(f"{name} has no rows")
             if not np.isfinite(rows.values).all():
                 raise DataError(f"{name} contains values that are not finite")
-        n_rows = len(positives) + len(unlabeled)
+        n_rows = len(positives) + len(unlabeled) + len(negatives)
         for name, given, whose, size in (
-            ("groups", groups, "P and U have", n_rows),
-            ("ids", ids, "P and U have", n_rows),
+            ("groups", groups, "the data has", n_rows),
+            ("ids", ids, "the data has", n_rows),
             ("weights", weights, "P has", len(positives)),
         ):
             if given is not None and len(np.asarray(given)) != size:
@@ -250,10 +281,12 @@ class MemoryData(PUData):
         self._weights = None if weights is None else PositiveWeights.from_values(weights)
         self.positives = positives
         self._unlabeled = unlabeled
+        self.negatives = negatives
         self._groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._ids = ids
         self._summarize(self.summary_pos, positives)
         self._summarize(self.summary_unl, unlabeled)
+        self._summarize(self.summary_neg, negatives)
         repeated = RepeatedRows(positives)
         repeated.add(unlabeled)
         self._note_doubts(repeated, "leave them out of U")
@@ -263,11 +296,12 @@ class MemoryData(PUData):
         cls,
         matrix: Any,
         positive: npt.ArrayLike,
+        negative: npt.ArrayLike | None = None,
         *,
         precomputed: bool = False,
         **settings: Any,
     ) -> MemoryData:
-        """From a matrix whose rows of P are marked; kernel values get serial numbers."""
+        """From a matrix; masks mark P and known negatives; kernel values get serial numbers."""
         chosen = np.asarray(positive, bool)
         if chosen.shape != (matrix.shape[0],):
             raise DataError(f"{chosen.size:,} labels, but the matrix has {matrix.shape[0]:,} rows")
@@ -275,15 +309,15 @@ class MemoryData(PUData):
         rows = Rows.from_matrix(matrix, 0 if zero_based and not precomputed else 1)
         if precomputed:
             rows = kernels.with_serials(rows)
-        return cls(
-            rows.take(np.flatnonzero(chosen)), rows.take(np.flatnonzero(~chosen)), **settings
-        )
+        known = np.zeros(len(chosen), bool) if negative is None else np.asarray(negative, bool)
+        parts = [np.flatnonzero(mask) for mask in (chosen, ~(chosen | known), known)]
+        return cls(*map(rows.take, parts), **settings)
 
     @property
     def n_unlabeled(self) -> int:
         return len(self._unlabeled)
 
-    def fetch(self, numbers: IntArray) -> Rows:
+    def fetch_unlabeled(self, numbers: IntArray) -> Rows:
         return self._unlabeled.take(numbers)
 
     def unlabeled(self) -> Iterator[Rows]:
@@ -292,7 +326,7 @@ class MemoryData(PUData):
     def ids(self) -> list[str]:
         if self._ids is not None:
             return list(self._ids)
-        sizes = (len(self.positives), self.n_unlabeled)
+        sizes = (len(self.positives), self.n_unlabeled, len(self.negatives))
         return [str(number + 1) for size in sizes for number in range(size)]
 
     @property

@@ -131,7 +131,8 @@ class _FromMatrix(KernelTrainer):
             return
         offset = self._n_positives
         bags = smo.Bags.from_parts(
-            [(each.positive, each.unlabeled + offset) for each in ensembles[0]]
+            [(each.positive, each.unlabeled + offset) for each in ensembles[0]],
+            [each.n_negative for each in ensembles[0]],
         )
         found: list[list[_Support] | SolverError] = [[] for _ in ensembles]
         for piece in bags.pieces(len(ensembles)):

@@ -4,8 +4,8 @@
 were trained on bags; it is read only when a threshold needs it. Files are not trusted: sizes and
 digests are checked before parsing, file names are computed instead of taken from the manifest, and
 links are not followed. Reads formats 1 to 3. Writes format 3 if the model has what format 2 lacks:
-several scalings or kernels, quantile scaling, feature weights, the encoding of table columns, or a
-digest of groups or of unchecked text. Otherwise writes format 2.
+several scalings or kernels, quantile scaling, feature weights, known negatives, the encoding of
+table columns, or a digest of groups or of unchecked text. Otherwise writes format 2.
 """
 
 from __future__ import annotations
@@ -160,8 +160,10 @@ def save_model(
                 "sha256": hashlib.sha256(text).hexdigest(),
                 "bytes": len(text),
                 "positives": int(out_of_bag.positive.sum()),
-                "unlabeled": int((~out_of_bag.positive).sum()),
+                "unlabeled": int(out_of_bag.unlabeled.sum()),
             }
+            if out_of_bag.negative.any():
+                table["negatives"] = int(out_of_bag.negative.sum())
         manifest = {
             "kind": KIND,
             "format": format_of(description),

@@ -26,22 +26,32 @@ MAX_DIGITS = 18
 class OutOfBag:
     """Rows, counted from 1, with decision values by the members whose bags lack them."""
 
-    positive: npt.NDArray[np.bool_]  # true for P, false for U
+    positive: npt.NDArray[np.bool_]  # true for P
     rows: IntArray
     values: FloatArray  # decision values by votes
     means: FloatArray | None  # None in format 1
     members: IntArray  # the number of such members
+    negative: npt.NDArray[np.bool_]  # true for known negatives; other rows are of U
+
+    def negatives_by(self, rule: RuleName) -> FloatArray:
+        """Return the decision values of known negatives by this rule."""
+        values = self.values if rule == "votes" else self.means
+        return np.zeros(0) if values is None else values[self.negative]
+
+    @property
+    def unlabeled(self) -> npt.NDArray[np.bool_]:
+        return ~(self.positive | self.negative)
 
     def by(self, rule: RuleName) -> tuple[FloatArray, FloatArray] | None:
         """Return the decision values of P and U by this rule; None if they were not stored."""
         values = self.values if rule == "votes" else self.means
-        return None if values is None else (values[self.positive], values[~self.positive])
+        return None if values is None else (values[self.positive], values[self.unlabeled])
 
     def format(self) -> bytes:
         """Format as text, one line per row, with numbers that read back exactly."""
         assert self.means is not None
         columns = zip(
-            self.positive.tolist(),
+            np.where(self.positive, "P", np.where(self.negative, "N", "U")).tolist(),
             self.rows.tolist(),
             self.values.tolist(),
             self.means.tolist(),
@@ -49,8 +59,8 @@ class OutOfBag:
             strict=True,
         )
         lines = [
-            f"{'P' if positive else 'U'}\t{row}\t{value!r}\t{mean!r}\t{members}"
-            for positive, row, value, mean, members in columns
+            f"{name}\t{row}\t{value!r}\t{mean!r}\t{members}"
+            for name, row, value, mean, members in columns
         ]
         return ("\n".join([HEADER, *lines]) + "\n").encode("ascii")
 
@@ -63,7 +73,7 @@ class OutOfBag:
         fields = [line.split("\t") for line in lines[1:-1]]
         if lines[0] == HEADER_1 and all(len(row) == 3 for row in fields):
             fields = [["P", row, value, "0", members] for row, value, members in fields]
-        if any(len(row) != 5 or row[0] not in "PU" for row in fields):
+        if any(len(row) != 5 or row[0] not in ("P", "U", "N") for row in fields):
             raise ValueError("expected five columns")
         numbers = np.array([[float(row[2]), float(row[3])] for row in fields]).reshape(-1, 2)
         if not np.isfinite(numbers).all():
@@ -74,6 +84,7 @@ class OutOfBag:
             numbers[:, 0],
             numbers[:, 1] if lines[0] == HEADER else None,
             np.array([_count(row[4]) for row in fields], np.int64),
+            np.array([row[0] == "N" for row in fields], bool),
         )
 
 

@@ -141,16 +141,30 @@ class DataOptions:
         "With --data: rows whose ids are listed in this file, one per line, are P; all others are"
         " U.",
     )
+    known_negatives: str | None = data_option(
+        "-N, --known-negatives FILE",
+        "Rows known to be negative. They are trained on like rows of U, with a penalty of their own"
+        " (--w-neg).",
+    )
+    negative_label: list[str] | None = data_option(
+        "--negative-label LABEL", "With --data: rows with this label are known negatives."
+    )
+    negative_ids: str | None = data_option(
+        "--negative-ids FILE",
+        "With --data: rows whose ids are listed in this file are known negatives.",
+    )
     ids_file: str | None = data_option(
         "--ids-file FILE",
         "Ids of all rows in order, one per line.",
         show_default="--id-column, or trailing comments, # name",
     )
     allow_missing: bool = data_option(
-        "--allow-missing", "Continue if some ids in --positive-ids are not in the data."
+        "--allow-missing",
+        "Continue if some ids in --positive-ids or --negative-ids are not in the data.",
     )
     drop_repeated: bool = data_option(
-        "--drop-repeated", "Leave out rows of U that equal a row of P or have its id."
+        "--drop-repeated",
+        "Leave out rows of U that equal a row of P, or a known negative, or have its id.",
     )
     weights: str | None = data_option(
         "--weights FILE",
@@ -179,9 +193,11 @@ class DataOptions:
         """Return the data to train on; ``scale`` may come from --params instead of --scale."""
         from resvm_cli.training.input import TrainingInput
 
-        reading = table.reading(self.positive_label)
+        of_negatives = tuple(self.negative_label or ())
+        reading = table.reading(self.positive_label, negative_labels=of_negatives)
         label = single_number(reading.roles.positive_labels)
         declared = {**vars(self), "scale": scale, "positive_label": label, "table": reading}
+        declared["negative_label"] = single_number(of_negatives)
         return TrainingInput(**declared, groups=groups, unchecked=unchecked, keep_ids=keep_ids)
 
 

@@ -20,10 +20,13 @@ def report(result: TrainResult, *, json: bool, quiet: bool) -> None:
     if not quiet:
         _show(result)
     if json:
+        outlook = asdict(result.expected)
+        for name in () if result.plan.rows_neg else ("n_negatives", "n_false"):
+            del outlook[name]
         content = {
             "model": result.path,
             "notes": list(result.notes),
-            "outlook": asdict(result.expected),
+            "outlook": outlook,
             "manifest": result.manifest,
         }
         print_json("train", content)
@@ -37,8 +40,7 @@ def _show(result: TrainResult) -> None:
     rows = [
         (
             "data",
-            f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows, "
-            f"{result.manifest['n_features']:,} features",
+            f"{rows_of(plan)}, {result.manifest['n_features']:,} features",
         ),
         ("method", plan.method),
         *(_committee(plan) if len(plan.plans) > 1 else _setting(plan.plans[0])),
@@ -67,6 +69,8 @@ def _setting(plan: Plan) -> list[tuple[str, str]]:
     penalties = f"C_P {plan.c_pos:.12g}, C_U {plan.c_unl:.12g}"
     if plan.w_pos is not None and plan.method != "bagging":
         penalties += f" (w_pos {plan.w_pos:g})"
+    if plan.w_neg is not None:
+        penalties += f", known negatives {plan.c_neg:.12g} (w_neg {plan.w_neg:g})"
     rows = [("kernel", _kernel(plan.kernel)), ("penalties", penalties), ("solver", solver)]
     if plan.relevance_power is not None:
         rows.append(("weights", f"of features in each bag: {plan.feature_weights}"))
@@ -116,6 +120,12 @@ def _own(setting: Plan, plan: ModelPlan) -> str:
     return "".join(f", {word}" for word in words)
 
 
+def rows_of(plan: ModelPlan) -> str:
+    """Describe the sizes of the training sets."""
+    text = f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows"
+    return text if not plan.rows_neg else text + f", {plan.rows_neg:,} known negatives"
+
+
 def bags_of(plans: Sequence[Plan]) -> str:
     """Describe the bag sizes of these settings."""
 
@@ -124,7 +134,9 @@ def bags_of(plans: Sequence[Plan]) -> str:
         return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
     n_pos, n_unl = [plan.n_pos for plan in plans], [plan.n_unl for plan in plans]
-    return f"{span(n_pos)} positive and {span(n_unl)} unlabeled rows"
+    text = f"{span(n_pos)} positive and {span(n_unl)} unlabeled rows"
+    n_neg = [plan.n_neg for plan in plans]
+    return text if not any(n_neg) else text + f" and {span(n_neg)} known negatives"
 
 
 def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
@@ -137,6 +149,9 @@ def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
             " out of bag"
         )
     rows = [("positive", text)]
+    if expected.n_negatives:
+        text = f"{expected.n_false:,} of {expected.n_negatives:,} known negatives, out of bag"
+        rows.append(("false", text))
     if (area := expected.roc_auc) is not None:
         rows.append(
             ("ROC area", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")

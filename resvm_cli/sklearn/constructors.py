@@ -23,6 +23,11 @@ OWN = {
         "The label of known positives. Default: the larger of the two labels, with a warning unless"
         " they are 1 and 0, or 1 and -1.",
     ),
+    "negative_label": (
+        "label, optional",
+        "A third label, that of known negatives, which are trained on with a penalty of their own"
+        " and are predicted like unlabeled rows. Default: y has two labels.",
+    ),
     "contamination_pos": (
         "float, optional",
         "Fraction of known positives that are negative, for ``predict_proba``. Default: estimated.",
@@ -80,7 +85,13 @@ def constructor(method: MethodName, **more: Any) -> Any:
         if name not in ("method", "seed") and method not in parameter.unused
     }
     defaults |= {"scale": None, **more, "params": None}
-    defaults |= {"positive_label": None, "jobs": None, "n_jobs": None, "random_state": 0}
+    defaults |= {
+        "positive_label": None,
+        "negative_label": None,
+        "jobs": None,
+        "n_jobs": None,
+        "random_state": 0,
+    }
 
     def __init__(self: Any, **given: Any) -> None:
         for name in given:
@@ -138,7 +149,9 @@ def stored_parameters(kind: type, model: api.Model) -> dict[str, Any]:
         for each, weight in zip(plan.plans, plan.weights, strict=True)
     ]
     found: dict[str, Any] = {"random_state": plan.seed, "decision": model.decision}
-    found |= {name: getattr(plan.plans[0], name) for name in ("tolerance", "solver", "bias")}
+    found |= {
+        name: getattr(plan.plans[0], name) for name in ("tolerance", "solver", "bias", "w_neg")
+    }
     if len(settings) == 1:
         found |= {"scale": scale or "none", **vars(settings[0].params)}
     else:

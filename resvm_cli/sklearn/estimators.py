@@ -55,7 +55,8 @@ from resvm_cli.training.train import unfinished_note
 
 # Estimator parameters that the engine does not have.
 FRACTIONS = ("contamination_pos", "contamination_unl")  # for predict_proba
-ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", "positive_label", *FRACTIONS)
+LABELS = ("positive_label", "negative_label")
+ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", *LABELS, *FRACTIONS)
 ESTIMATE = "estimate"
 NUMBERED = (
     "StackingClassifier and VotingClassifier replace the sorted labels by 0 and 1: inside these,"
@@ -117,7 +118,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         ConvergenceWarning
             If members stopped at the solver's iteration limit.
         """
-        X, labels, label = self._validated(X, y)
+        X, labels, label, negative = self._validated(X, y)
         settings = self.get_params(deep=False)
         self._fractions()
         run = run_for(settings["jobs"], settings["n_jobs"])
@@ -126,6 +127,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             X,
             labels,
             positive_label=label,
+            negative_label=negative,
             groups=groups,
             weights=weights,
             oob=bool(settings.get("oob", False)),
@@ -164,7 +166,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If a parameter or the data is invalid.
         """
-        X, labels, label = self._validated(X, y)
+        X, labels, label, negative = self._validated(X, y)
         given = self._options()
         shared = {name: given[name] for name in (*SHARED_NAMES, "scale") if name in given}
         jobs = {name: self.get_params(deep=False)[name] for name in ("jobs", "n_jobs")}
@@ -172,6 +174,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             X,
             labels,
             positive_label=label,
+            negative_label=negative,
             groups=groups,
             weights=weights,
             method=self.method,
@@ -300,6 +303,10 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         float
             From 0 to 1; 0.5 for a random order, nan if y has only one label.
         """
+        label = self.get_params(deep=False)["negative_label"]
+        if label is not None:  # known negatives count like unlabeled rows
+            (other,) = self.classes_[self.classes_ != self.positive_label_]
+            y = np.where(np.asarray(y) == label, other, np.asarray(y))
         return pu_roc_auc(self, X, y, sample_weight=sample_weight)
 
     def save(self, path: PathName, *, force: bool = False) -> None:
@@ -376,26 +383,44 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             self.oob_decision_values_ = model.oob.decision_values
             self.oob_members_ = model.oob.members
 
-    def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any]:
-        """Return the rows, their labels, and the label of known positives if it is needed."""
+    def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any, Any]:
+        """Return the rows, their labels, and the labels of known rows as far as needed."""
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
         refuse_lossy(y, "y")
-        kind = type_of_target(labels, input_name="y", raise_unknown=True)
+        negative_label = self.get_params(deep=False)["negative_label"]
+        others = self._without_negatives(labels)
+        kind = type_of_target(others, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}."
             )
-        self.classes_ = np.unique(labels)
+        self.classes_ = np.unique(others)
         if len(self.classes_) < 2:
             raise ValueError(f"y has only one class, {self.classes_[0]!r}; two are needed")
         label = self.positive_label_ = self._positive_label()
         given = self.get_params(deep=False)["positive_label"] is not None
         if not given and self.classes_.tolist() in CLEAR_PAIRS:
-            return rows, labels, None
+            return rows, labels, None, negative_label
         if isinstance(label, (np.number, np.bool_, float, int)):
-            return rows, labels, label.item() if hasattr(label, "item") else label
-        return rows, np.where(labels == label, "1", "0"), "1"  # a manifest stores only numbers
+            return rows, labels, label.item() if hasattr(label, "item") else label, negative_label
+        if negative_label is None:  # a manifest stores only numbers
+            return rows, np.where(labels == label, "1", "0"), "1", None
+        of_others = np.where(labels == negative_label, "-1", "0")
+        return rows, np.where(labels == label, "1", of_others), "1", "-1"
+
+    def _without_negatives(self, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the labels of the rows that are not known negatives."""
+        label = self.get_params(deep=False)["negative_label"]
+        if label is None:
+            return labels
+        others: npt.NDArray[Any] = labels if np.ndim(label) else labels[labels != label]
+        if np.ndim(label) or len(np.unique(others)) != 2:
+            raise ParameterError(
+                "{negative_label} is {value!r}; expected a label of y that leaves two others",
+                value=label,
+            )
+        return others
 
     def _positive_label(self) -> Any:
         """Return the one of ``classes_`` that marks known positives."""

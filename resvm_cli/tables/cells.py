@@ -247,6 +247,14 @@ def matcher(positive_labels: Collection[str]) -> Callable[[str], bool]:
     return is_positive
 
 
+def class_of(
+    positive_labels: Collection[str], negative_labels: Collection[str]
+) -> Callable[[str], float]:
+    """Return a function that turns a label into 1 (positive), -1 (known negative) or 0."""
+    is_positive, is_negative = matcher(positive_labels), matcher(negative_labels)
+    return lambda text: float(is_positive(text)) - float(is_negative(text))
+
+
 def _value(number: str) -> float:
     """Return the value of a number; that of an integer is exact."""
     try:

@@ -26,6 +26,7 @@ class ColumnRoles:
 
     label: str | None = None
     positive_labels: tuple[str, ...] = ()
+    negative_labels: tuple[str, ...] = ()  # of known negatives
     row_id: str | None = None
     smiles: str | None = None
     only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role

@@ -22,11 +22,11 @@ from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.tables.cells import (
     Morgan,
+    class_of,
     content_of,
     ids_of,
     is_text,
     labels_of,
-    matcher,
     matrix_of,
     no_value,
     numbers_of,
@@ -492,8 +492,8 @@ class TableFeatures:
             texts = [text.strip() for text in texts_of(cells)]
             if len(self.labels_seen) < SHOWN:
                 self.labels_seen.update(dict.fromkeys(texts[:1000]))
-            is_positive = matcher(self.roles.positive_labels)
-            known = {text: float(is_positive(text)) for text in set(texts)}
+            marked = class_of(self.roles.positive_labels, self.roles.negative_labels)
+            known = {text: marked(text) for text in set(texts)}
             return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts))
         return labels_of(block, self._label, self.table.columns[self._label])
 

@@ -175,15 +175,15 @@ class RowInput:
         self.reading = replace(self.reading, roles=roles)
         self.encode(droppable=False)
 
-    def numeric_label(self, label: float | None) -> float:
-        """Return the positive label as a number: 1 in marked rows, and given for svmlight text."""
+    def numeric_label(self, label: float | None, sign: str = "positive") -> float:
+        """Return a label as a number: 1 or -1 in marked rows, and given for svmlight text."""
         if not self.is_text:
-            return 1.0
+            return 1.0 if sign == "positive" else -1.0
         if label is None:
             raise ParameterError(
-                "{positive_label} is '{text}'; a number was expected: {file} is svmlight text",
+                "{" + sign + "_label} is '{text}'; a number was expected: {file} is svmlight text",
                 "give one label; text can be the label of a table, in its {label_column}",
-                text=" and ".join(self.reading.roles.positive_labels),
+                text=" and ".join(getattr(self.reading.roles, f"{sign}_labels")),
                 file=self.name,
             )
         return label
@@ -217,7 +217,7 @@ class RowInput:
         workers: int = 0,
         on_bad_line: Callable[[BadLine], None] | None = None,
     ) -> Iterator[Block]:
-        """Yield all rows. If ``marked``, a positive label becomes 1 and every other label 0."""
+        """Yield all rows. If ``marked``, labels become 1 (positive), -1 (known negative) or 0."""
         if self.features is not None:
             yield from self.features.blocks()
             return
@@ -234,15 +234,15 @@ class RowInput:
                 workers=workers,
                 on_bad_line=on_bad_line,
             )
-        labels = self._reading.roles.positive_labels if self._reading is not None else ()
-        if not labels or not marked:
+        roles = None if self._reading is None else self._reading.roles
+        if roles is None or not roles.positive_labels or not marked:
             yield from blocks
             return
-        from resvm_cli.tables.cells import matcher
+        from resvm_cli.tables.cells import class_of
 
-        is_positive = matcher(labels)
+        of_label = class_of(roles.positive_labels, roles.negative_labels)
         for block in blocks:
-            yield _marked(block, is_positive)
+            yield _marked(block, of_label)
 
     def _refuse_roles(self) -> None:
         for parameter in () if self._reading is None else self._reading.roles.asked:
@@ -282,6 +282,6 @@ def share_roles(first: RowInput, second: RowInput) -> None:
         one.reading = replace(one.reading, roles=roles)
 
 
-def _marked(block: Block, is_positive: Callable[[str], bool]) -> Block:
+def _marked(block: Block, of_label: Callable[[str], float]) -> Block:
     texts = ["" if np.isnan(one) else format_number(one) for one in block.labels.tolist()]
-    return replace(block, labels=np.array([float(is_positive(text)) for text in texts]))
+    return replace(block, labels=np.array([of_label(text) for text in texts]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from resvm_cli.files.sources import RowIndex, Source, join_texts
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 from resvm_cli.model.bags import PositiveWeights
+from resvm_cli.model.out_of_bag import EqualRows
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.scaling import FeatureStats
 from resvm_cli.model.set_checks import RepeatedRows, swapped_note
@@ -78,13 +79,19 @@ class TrainingData(PUData):
         self._label: float | None = None  # of positives
         self._labels: set[float] = set()  # some of the labels present
         self._qids: list[IntArray] = []  # in file order, only if needed
-        self._is_positive: list[npt.NDArray[np.bool_]] = []  # with one labeled file, in file order
+        # with one labeled file, in file order
+        self._is_positive: list[BoolArray] = []
+        self._is_negative: list[BoolArray] = []
+        self._negative_label: float | None = None
         self._left_out: BoolArray | None = None  # rows of the file that are dropped from U
         self._repeated: RepeatedRows | None = None  # None: not looked for
         # of two files; nan if a row has no label
         self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf
-        keep_ids = source.keep_ids or source.drop_repeated
+        keep_ids = source.keep_ids or source.drop_repeated or source.known_negatives is not None
         self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=keep_ids)
+        self._negative_ids: RowIds | None = None
+        if source.negative_ids is not None:
+            self._negative_ids = self._row_ids.of_negatives(source.negative_ids)
         self._weights: WeightLines | None = None
         if source.weights is not None:
             self._weights = WeightLines.read(
@@ -120,7 +127,11 @@ class TrainingData(PUData):
             self._count_unlabeled()
         else:
             self._read_unlabeled()
-            self.notes += self._row_ids.finish(self._source.name, self.input.allow_missing)
+            if self.input.known_negatives is not None:
+                self._read_negatives(self.input.known_negatives)
+            for ids in filter(None, (self._row_ids, self._negative_ids)):
+                notes = ids.finish(self._source.name, self.input.allow_missing)
+                self.notes += [note for note in notes if note not in self.notes]
             self._require_both_sets()
             self._require_columns()
             if self.input.drop_repeated:
@@ -138,25 +149,43 @@ class TrainingData(PUData):
             for rows in self._kept:
                 self._repeated.add(rows)
         advice = Message("{drop_repeated:True} leaves them out of U")
-        if n_shared := int(np.count_nonzero(self._with_ids_of_positives())):
+        of_negative = " or a known negative" if len(self.negatives) else ""
+        if n_shared := int(np.count_nonzero(self._with_known_ids())):
             self.notes.append(
                 Message(
-                    "{n:,} rows of U have the id of a row of P; {advice}", n=n_shared, advice=advice
+                    "{n:,} rows of U have the id of a row of P" + of_negative + "; {advice}",
+                    n=n_shared,
+                    advice=advice,
                 )
             )
+        elif self.input.known_negatives is not None and not self.input.drop_repeated:
+            tested = RepeatedRows(self.negatives)
+            if n_shared := sum(int(tested.add(rows).sum()) for rows in self.unlabeled()):
+                self.notes.append(
+                    Message(
+                        "{n:,} rows of U equal a known negative: they were tested, but are ranked"
+                        " again; {advice}",
+                        n=n_shared,
+                        advice=advice,
+                    )
+                )
         self._note_doubts(None if self.input.drop_repeated else self._repeated, advice)
 
-    def _with_ids_of_positives(self) -> BoolArray:
-        """Return which rows of U have the id of a row of P; ids are known only if they are kept."""
+    def _with_known_ids(self) -> BoolArray:
+        """Return which rows of U have the id of a row of P or of a known negative.
+
+        Ids are known only if they are kept.
+        """
         if not any(self._row_ids.ids):
             return np.zeros(self.n_unlabeled, bool)
         ids = self.in_order(self._row_ids.named(), self._source.name).tolist()
-        known = set(filter(None, ids[: len(self.positives)]))
-        return np.array([row_id in known for row_id in ids[len(self.positives) :]], bool)
+        first, last = len(self.positives), len(self.positives) + self.n_unlabeled
+        known = set(filter(None, ids[:first] + ids[last:]))
+        return np.array([row_id in known for row_id in ids[first:last]], bool)
 
     def _drop_repeated(self) -> None:
-        """Leave out rows of U that equal a row of P or have its id, in one more pass over U."""
-        repeated = RepeatedRows(self.positives)
+        """Leave out rows of U that equal a known row or have its id, in one more pass over U."""
+        repeated = RepeatedRows(Rows.concatenate([self.positives, self.negatives]))
         kept: list[Rows] = []
         summary, stats = DataSummary(), self._stats
         if stats is not None:
@@ -166,7 +195,8 @@ class TrainingData(PUData):
         if extremes is not None:
             extremes = self._extremes = type(extremes)()
             extremes.add(self.positives, positive=True)
-        dropped = self._with_ids_of_positives()
+            extremes.add(self.negatives, positive=False)
+        dropped = self._with_known_ids()
         start = 0
         for rows in self.unlabeled():
             here = slice(start, start + len(rows))
@@ -180,12 +210,15 @@ class TrainingData(PUData):
                 extremes.add(rows, positive=False)
             if self._kept is not None:
                 kept.append(rows)
+        if stats is not None:
+            stats.add(self.negatives)
         numbers = self._rows_of_file(np.flatnonzero(dropped))
         if not summary.n_rows:
             raise DataError(
                 f"{self._source.name}: every row of U repeats a row of P; no other rows are left"
             )
-        self.notes.append(f"{len(numbers):,} rows of U repeat rows of P and are left out")
+        known = "rows of P" if not len(self.negatives) else "rows of P or known negatives"
+        self.notes.append(f"{len(numbers):,} rows of U repeat {known} and are left out")
         self._left_out = np.zeros(self._index.n_rows, bool)
         self._left_out[numbers] = True
         self.summary_unl = summary
@@ -228,6 +261,9 @@ class TrainingData(PUData):
             )
         if self.input.has_label:
             self._label = self._rows.numeric_label(self.input.positive_label)
+        if self.input.has_negative_label:
+            label = self.input.negative_label
+            self._negative_label = self._rows.numeric_label(label, "negative")
         if self._rows.table is None:
             return
         if len(inputs) > 1:
@@ -253,18 +289,58 @@ class TrainingData(PUData):
 
     def read_alike(self, path: str) -> Iterator[Block]:
         """Yield the rows of another file, with the features that P and U have."""
+        with self._open_alike(path, ColumnRoles()) as rows:
+            yield from rows.blocks(with_comments=False, marked=False)
+
+    @contextmanager
+    def _open_alike(self, path: str, roles: ColumnRoles) -> Iterator[RowInput]:
+        """Open another file, with the features that P and U have; these have decided on roles."""
         source = Source(path, once=True)
         try:
             rows = RowInput(source, self.input.table, zero_based=self.zero_based)
             if rows.table is not None and self._tables:
-                roles = ColumnRoles()  # the training data decided
                 rows.reading = replace(rows.reading, roles=roles)
                 rows.encode(FeatureMap.from_content(self.encoding or {}))
             else:
                 rows.encode_like(None)
-            yield from rows.blocks(with_comments=False, marked=False)
+            yield rows
         finally:
             source.close()
+
+    def _read_negatives(self, path: str) -> None:
+        """Read a file of known negatives."""
+        parts: list[Block] = []
+        roles = ColumnRoles(row_id=self.input.table.roles.row_id)
+        with self._open_alike(path, roles) as rows:
+            for block in self._blocks(rows):
+                self._annotate(block)
+                self._row_ids.add(block, rows.name)
+                self._summarize(self.summary_neg, block.rows)
+                parts.append(block)
+        if not parts:
+            raise DataError(f"{name_of(path)}: has no rows", "known negatives were expected")
+        whole = Block.concatenate(parts)
+        self.negatives = whole.rows
+        self._require_not_positive(name_of(path), whole)
+
+    def _require_not_positive(self, name: str, block: Block) -> None:
+        """Reject a known negative with the id of a row of P, or with equal content and no id."""
+        ids = [*self._row_ids.named().tolist()] or [""] * (len(self._positive_rows))
+        of_pos, own = ids[: len(self.positives)], ids[len(ids) - len(block) :]
+        row_of = {row_id: row for row, row_id in enumerate(of_pos) if row_id}
+        pairs = [(row, row_of[row_id]) for row, row_id in enumerate(own) if row_id in row_of]
+        equal = EqualRows.find(block.rows, [self.positives], precomputed=self.input.precomputed)
+        for content, of_p in zip(equal.found.tolist(), equal.numbers.tolist(), strict=True):
+            for row in np.flatnonzero(equal.contents == content).tolist():
+                if not (own[row] and of_pos[of_p]):  # different molecules may have equal features
+                    pairs.append((row, of_p))
+        if pairs:
+            row, of_p = min(pairs)
+            which = f"'{own[row]}'" if own[row] else f"row {of_p + 1:,}"
+            raise DataError(
+                f"{name}:{block.lines[row]}: this known negative is also {which} of P",
+                "a row cannot be both: remove it from the known negatives or from P",
+            )
 
     def require_tables(self) -> None:
         """Raise DataError unless P and U are tables, whose cells can be written again."""
@@ -318,8 +394,8 @@ class TrainingData(PUData):
     @property
     def n_unlabeled(self) -> int:
         n_left_out = 0 if self._left_out is None else int(np.count_nonzero(self._left_out))
-        n_positives = len(self.positives) if self._is_positive else 0
-        return self._index.n_rows - n_positives - n_left_out
+        n_known = len(self.positives) + len(self.negatives) if self._is_positive else 0
+        return self._index.n_rows - n_known - n_left_out
 
     def description(self) -> dict[str, Any]:
         """Describe the data for the manifest; an unchecked U is described by its text."""
@@ -331,7 +407,9 @@ class TrainingData(PUData):
 
     def _blocks(self, rows: RowInput) -> Iterator[Block]:
         n_rows = 0
-        with_ids = self._row_ids.from_comments
+        with_ids = self._row_ids.from_comments or (
+            self._negative_ids is not None and self._negative_ids.from_comments
+        )
         for block in rows.blocks(
             with_comments=with_ids, marked=not rows.is_text, workers=READING_THREADS
         ):
@@ -390,14 +468,23 @@ class TrainingData(PUData):
         """Return which rows are in P, in the order of the data."""
         if self._is_positive:
             return np.concatenate(self._is_positive)
-        return np.arange(len(self.positives) + self._index.n_rows) < len(self.positives)
+        n_rows = len(self.positives) + self._index.n_rows + len(self.negatives)
+        return np.arange(n_rows) < len(self.positives)
+
+    @cached_property
+    def _negative_rows(self) -> BoolArray:
+        """Return which rows are known negatives, in the order of the data: the last of files."""
+        if self._is_negative:
+            return np.concatenate(self._is_negative)
+        return np.arange(len(self._positive_rows), 0, -1) <= len(self.negatives)
 
     @cached_property
     def _outside_unlabeled(self) -> BoolArray | None:
         """Which rows of the file are not in U: positives and dropped rows; None if all are."""
         if not self._is_positive:
             return self._left_out
-        return self._positive_rows | (False if self._left_out is None else self._left_out)
+        outside = self._positive_rows | self._negative_rows
+        return outside if self._left_out is None else outside | self._left_out
 
     def _rows_of_file(self, numbers: IntArray) -> IntArray:
         """Return the row numbers in the file of these rows of U."""
@@ -409,31 +496,36 @@ class TrainingData(PUData):
         return numbers + np.searchsorted(before, numbers, "right")
 
     def ids(self) -> list[str]:
-        """Return one id per row, first for P, then for U; by default the row number in its file."""
+        """Return one id per row: P, U, known negatives; by default the row number in its file."""
         rows = np.flatnonzero(self._positive_rows)
         unlabeled = self._rows_of_file(np.arange(self.n_unlabeled))
+        negative = np.flatnonzero(self._negative_rows) if self._is_negative else np.zeros(0, int)
         if self._tables:  # which may have dropped rows
             rows = self._tables[0].rows_of_file(rows)
             unlabeled = self._tables[-1].rows_of_file(unlabeled)
-        numbers = np.concatenate([rows, unlabeled]) + 1
+            negative = self._tables[0].rows_of_file(negative)
+        if not self._is_negative:
+            negative = np.arange(len(self.negatives))
+        numbers = np.concatenate([rows, unlabeled, negative]) + 1
         if not self._row_ids.ids:
             return list(map(str, numbers.tolist()))
         named = self.in_order(self._row_ids.named(), self._source.name)
         return [one or str(number) for one, number in zip(named, numbers.tolist(), strict=True)]
 
     def in_order(self, values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-        """Reorder one value per row from the order of the data to P before U."""
+        """Reorder one value per row from the order of the data to P, U, known negatives."""
         is_positive = self._positive_rows
         if len(values) != len(is_positive):
             raise DataError(
                 f"{name}: {len(values):,} lines, but the data has {len(is_positive):,} rows",
                 Message("expected one line per row: P and then U, or in the order of {data}"),
             )
-        unlabeled = values[~is_positive]
-        if self._left_out is not None:
-            left_out = self._left_out[~is_positive] if self._is_positive else self._left_out
-            unlabeled = unlabeled[~left_out]
-        return np.concatenate([values[is_positive], unlabeled])
+        outside = is_positive | self._negative_rows
+        if self._left_out is not None and self._is_positive:
+            outside = outside | self._left_out
+        elif self._left_out is not None:
+            outside[len(self.positives) :][: len(self._left_out)] |= self._left_out
+        return np.concatenate([values[is_positive], values[~outside], values[self._negative_rows]])
 
     def groups(self) -> IntArray | None:
         """Return one group number per row, first for P, then for U; None without groups."""
@@ -458,6 +550,7 @@ class TrainingData(PUData):
     def _read_unlabeled(self) -> None:
         """Check and summarize every row; in a single labeled file, separate the positives."""
         parts: list[Rows] = []
+        negatives: list[Rows] = []
         for block in self._blocks(self._rows):
             self._annotate(block)
             known = self._row_ids.add(block, self._source.name)
@@ -475,7 +568,12 @@ class TrainingData(PUData):
                 rows = block.rows.take(np.flatnonzero(known))
                 self._summarize(self.summary_pos, rows)
                 parts.append(rows)
-                block = block.take(np.flatnonzero(~known))
+                negative = self._negatives_of(block, known)
+                self._is_negative.append(negative)
+                if negative.any():
+                    negatives.append(block.rows.take(np.flatnonzero(negative)))
+                    self._summarize(self.summary_neg, negatives[-1])
+                block = block.take(np.flatnonzero(~(known | negative)))
             else:
                 self._lowest_label_unl = np.minimum(self._lowest_label_unl, block.labels.min())
             if self._repeated is not None:
@@ -487,10 +585,28 @@ class TrainingData(PUData):
                     self._kept = None
         if self.input.data is not None:
             self.positives = Rows.concatenate(parts)
+            if negatives:
+                self.negatives = Rows.concatenate(negatives)
             if self._stats is not None and not self.input.drop_repeated:
                 self._stats.add(self.positives)  # before U, as from two files or from memory
                 for rows in self.unlabeled():
                     self._stats.add(rows)
+                self._stats.add(self.negatives)
+
+    def _negatives_of(self, block: Block, positive: BoolArray) -> BoolArray:
+        """Return which rows of a block are known negatives; none may be positive."""
+        if self._negative_ids is not None:
+            negative = self._negative_ids.add(block, self._source.name)
+            if len(both := np.flatnonzero(negative & positive)):
+                raise DataError(
+                    f"{self._source.name}:{block.lines[both[0]]}: this row of P is listed in"
+                    f" {name_of(self.input.negative_ids or '')}",
+                    "a row cannot be both a known positive and a known negative",
+                )
+            return negative
+        if self._negative_label is None:
+            return np.zeros(len(block), bool)
+        return np.asarray(block.labels == self._negative_label, bool)
 
     def _require_both_sets(self) -> None:
         name = self._source.name
@@ -504,6 +620,15 @@ class TrainingData(PUData):
             raise DataError(
                 f"{name}: no row has the label {wanted}", f"labels in the file: {there}"
             )
+        if self.input.has_negative_label and not len(self.negatives):
+            labels = self.input.table.roles.negative_labels
+            text = " or ".join(labels) or format_number(self.input.negative_label or 0.0)
+            raise DataError(
+                f"{name}: no row has the label {text} of known negatives",
+                Message("correct {negative_label}, or leave it out"),
+            )
+        if not self.n_unlabeled and len(self.negatives):
+            raise DataError(f"{name}: every row is known; no unlabeled rows are left")
         if not self.n_unlabeled:
             which = f"the label {wanted}"
             if self.input.positive_ids is not None:
@@ -556,7 +681,7 @@ class TrainingData(PUData):
                 Message("{unchecked:True} needs one row per line"),
             )
 
-    def fetch(self, numbers: IntArray) -> Rows:
+    def fetch_unlabeled(self, numbers: IntArray) -> Rows:
         """Return the rows of U with these ascending numbers."""
         if self._kept is not None:
             if len(self._kept) > 1:

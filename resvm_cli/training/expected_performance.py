@@ -56,19 +56,28 @@ class OutOfBagSummary:
         by_row = np.ascontiguousarray(values.T)
         unseen = np.isfinite(by_row)
         if len(groups) > 1:
-            of_u = slice(len(sample.positive), len(sample))
+            n_u = int(np.searchsorted(sample.unlabeled, plan.rows_unl))  # known negatives follow
+            of_u = slice(len(sample.positive), len(sample.positive) + n_u)
             groups = tuple(_standardized(each, by_row[of_u], unseen[of_u]) for each in groups)
         decisions = decide_out_of_bag(by_row, unseen, groups)
         kept = decisions.n_members > 0
+        positive = np.arange(len(sample)) < len(sample.positive)
+        numbers = np.concatenate([sample.positive, sample.unlabeled])
+        negative = ~positive & (numbers >= plan.rows_unl)
         table = OutOfBag(
-            (np.arange(len(sample)) < len(sample.positive))[kept],
-            np.concatenate([sample.positive, sample.unlabeled])[kept] + 1,
+            positive[kept],
+            (numbers - plan.rows_unl * negative)[kept] + 1,
             decisions.values[kept],
             decisions.means[kept],
             decisions.n_members[kept],
+            negative[kept],
         )
+        share = plan.rows_neg / (plan.rows_neg + plan.rows_unl)
         for name in RULE_NAMES:
-            threshold = choose_threshold(*_values(table, name))
+            known, unlabeled = _values(table, name)
+            threshold = choose_threshold(
+                known, unlabeled, 0.0, table.negatives_by(name), negative_share=share
+            )
             if threshold is not None:
                 decision.thresholds[name] = threshold
         return cls(groups, decision, table)
@@ -102,6 +111,8 @@ class ExpectedPerformance:
     n_positives: int  # number scored out of bag
     n_unlabeled: int
     roc_auc: Interval | None  # P against U
+    n_negatives: int = 0  # known negatives scored out of bag
+    n_false: int = 0  # those predicted positive
 
     @classmethod
     def from_table(cls, decision: DecisionRule, table: OutOfBag | None) -> ExpectedPerformance:
@@ -109,7 +120,10 @@ class ExpectedPerformance:
             return cls(decision.rule, decision.threshold, 0, 0, None)
         known, unlabeled = _values(table, decision.rule)
         area = roc_auc_interval(known, unlabeled) if len(known) > 1 and len(unlabeled) > 1 else None
-        return cls(decision.rule, decision.threshold, len(known), len(unlabeled), area)
+        negative = table.negatives_by(decision.rule)
+        n_false = int((negative > decision.threshold.value).sum())
+        sizes = len(known), len(unlabeled)
+        return cls(decision.rule, decision.threshold, *sizes, area, len(negative), n_false)
 
 
 def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[Text]:
@@ -198,7 +212,7 @@ def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
         return []
     count = max(TOP_ROWS, round(TOP_FRACTION * len(values)))
     top = np.flatnonzero(values >= np.sort(values)[-count])  # with all rows tied with the last one
-    rows = data.fetch(np.sort(table.rows[~table.positive][top] - 1)).without_zeros()
+    rows = data.fetch(np.sort(table.rows[table.unlabeled][top] - 1)).without_zeros()
     usual = median(data.positives.without_zeros().lengths)
     at_top = median(rows.lengths)
     if at_top >= NEARLY_EMPTY * usual or usual < 2:

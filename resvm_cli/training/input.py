@@ -30,6 +30,9 @@ class TrainingInput:
     groups: str | None = None  # a file with one group name per row, or "qid" for the data's own
     weights: str | None = None  # a file with the certainty of each row of P
     positive_ids: str | None = None  # with data: a file with the ids of P, instead of a label
+    known_negatives: str | None = None  # a file of rows that are known to be negative
+    negative_label: float | None = None  # with data: the label of known negatives
+    negative_ids: str | None = None  # with data: a file with their ids, instead of a label
     ids_file: str | None = None  # the ids of all rows; None: from trailing comments
     allow_missing: bool = False  # accept ids of P that no row has
     drop_repeated: bool = False  # leave rows of P out of U
@@ -45,6 +48,7 @@ class TrainingInput:
         if self.unchecked:
             self._check_unchecked()
         self.table.check()
+        self._check_negatives()
         if self.data is not None:
             if self.positives is not None or self.unlabeled is not None:
                 raise ParameterError("give either {data}, or {positives} and {unlabeled}, not both")
@@ -93,6 +97,40 @@ class TrainingInput:
         """Whether a label says which rows are positive; text can only be the label of a table."""
         return self.positive_label is not None or bool(self.table.roles.positive_labels)
 
+    @property
+    def has_negative_label(self) -> bool:
+        """Whether a label says which rows are known negatives."""
+        return self.negative_label is not None or bool(self.table.roles.negative_labels)
+
+    @property
+    def has_negatives(self) -> bool:
+        listed = self.known_negatives is not None or self.negative_ids is not None
+        return listed or self.has_negative_label
+
+    def _check_negatives(self) -> None:
+        """Reject known negatives that are given twice or in the wrong way."""
+        roles = self.table.roles
+        if self.data is None:
+            for name in ("negative_label",) * self.has_negative_label + ("negative_ids",):
+                if name == "negative_label" or self.negative_ids is not None:
+                    raise ParameterError(
+                        "{" + name + "} requires {data}",
+                        "a file of known negatives alone goes to {known_negatives}",
+                    )
+            return
+        if self.known_negatives is not None:
+            raise ParameterError(
+                "{known_negatives} requires {positives} and {unlabeled}",
+                "with {data}, give {negative_label} or {negative_ids}",
+            )
+        if self.has_negative_label and self.negative_ids is not None:
+            raise ParameterError("give either {negative_label} or {negative_ids}, not both")
+        if self.has_negative_label and not self.has_label:
+            raise ParameterError("{negative_label} needs {positive_label}")
+        same = self.positive_label is not None and self.positive_label == self.negative_label
+        if same or set(roles.positive_labels) & set(roles.negative_labels):
+            raise ParameterError("{positive_label} and {negative_label} are the same label")
+
     def for_kernel(self, name: KernelName) -> TrainingInput:
         """Adapt the input to this kernel; automatic scaling is turned off if it would do harm."""
         kernel = Kernel(name)
@@ -111,14 +149,16 @@ class TrainingInput:
         )
 
     def _check_ids(self) -> None:
-        if self.allow_missing and self.positive_ids is None:
+        listed = self.positive_ids is not None or self.negative_ids is not None
+        if self.allow_missing and not listed:
             raise ParameterError("{allow_missing:True} requires {positive_ids}")
-        uses_ids = self.positive_ids is not None or self.keep_ids or self.drop_repeated
+        uses_ids = listed or self.keep_ids or self.drop_repeated
         if self.ids_file is not None and not uses_ids:
             raise ParameterError("{ids_file} requires {positive_ids}")
         paths = (
             *(self.positives, self.unlabeled, self.data),
             *(self.positive_ids, self.ids_file, self.weights),
+            *(self.known_negatives, self.negative_ids),
         )
         if [name_of(path) for path in paths if path].count(name_of(STDIN)) > 1:
             raise ParameterError("only one input can be stdin")
@@ -127,6 +167,10 @@ class TrainingInput:
         why = "it does not read the rows of U that are not drawn"
         if self.data is not None:
             raise ParameterError("{unchecked:True} requires {positives} and {unlabeled}: " + why)
+        if self.has_negatives:
+            raise ParameterError(
+                "{unchecked:True} and {known_negatives} cannot be combined: " + why
+            )
         if self.drop_repeated:
             raise ParameterError(
                 "{unchecked:True} and {drop_repeated:True} cannot be combined: " + why

@@ -98,8 +98,8 @@ def training_estimate(plan: ModelPlan, data: PUData, members: int) -> MemoryEsti
 def held_bytes(data: PUData, n_pos: int, n_unl: float) -> float:
     """Estimate the bytes of the program, the data, and this many rows prepared for training."""
     length_pos, length_unl = _row_lengths(data)
-    numbers = n_pos * length_pos + n_unl * length_unl
-    kept = data.summary_pos.n_nonzeros + data.n_kept
+    numbers = n_pos * length_pos + (n_unl + len(data.negatives)) * length_unl
+    kept = data.summary_pos.n_nonzeros + data.n_kept + data.summary_neg.n_nonzeros
     return BASE_BYTES + KEPT_BYTES * kept + DRAWN_BYTES * numbers
 
 
@@ -126,7 +126,7 @@ def _bag_rows(plan: Plan) -> float:
     if plan.method == "cwsvm":
         return plan.bag_size
     of_pos = plan.rows_pos if plan.method == "bagging" else _distinct(plan.rows_pos, plan.n_pos)
-    return of_pos + _distinct(plan.rows_unl, plan.n_unl)
+    return of_pos + _distinct(plan.rows_unl, plan.n_unl) + plan.n_neg
 
 
 def _distinct(n_rows: int, n_draws: float) -> float:

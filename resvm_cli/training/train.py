@@ -309,9 +309,11 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) ->
     here_now = data.description()
     there, here = (each["positive"].get("weights_sha256") for each in (trained, here_now))
     _require_same("weights", there, here, path)
-    groups = here_now.get("groups")
+    groups, data_now = here_now.get("groups"), here_now
     if trained["unlabeled"].get("sampled"):
         here_now = _sampled(stored, data, run)
+    there, here = ((each.get("negative") or {}).get("sha256") for each in (trained, data_now))
+    _require_same("known_negatives", there, here, path)
     for which, letter in (("positive", "P"), ("unlabeled", "U")):
         there, here = trained[which], here_now[which]
         if there["rows"] != here["rows"]:

@@ -11,7 +11,7 @@ import numpy as np
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.model.bags import PositiveWeights, require_weighted_draws
-from resvm_cli.model.plan import gamma_scale, resolve_defaults
+from resvm_cli.model.plan import gamma_scale, require_negatives, resolve_defaults
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodName, ScalingName
@@ -121,11 +121,15 @@ class ScaledSample:
 
 @dataclass(frozen=True, eq=False)
 class TuningSample:
-    """The rows that candidates are scored on: scaled like the data, and as candidates need them."""
+    """The rows that candidates are scored on: scaled like the data, and as candidates need them.
+
+    Known negatives follow the rows of U, and count like these in the scores.
+    """
 
     scaled: Mapping[ScalingName | None, ScaledSample]  # None: like the data
     folds: Folds
     positive_weights: PositiveWeights | None = None
+    rows_neg: int = 0
 
     @property
     def kernels(self) -> SharedKernels:
@@ -143,9 +147,12 @@ class TuningSample:
         """Take all of P and draw rows of U; ``given_folds`` has one number per row, P before U."""
         for method in settings.methods if data.positive_weights is not None else ():
             require_weighted_draws(method)
+        require_negatives(settings.base, data)
         n_pos, n_unl = len(data.positives), data.n_unlabeled
         bits = randomness.run_bits(settings.base.seed, randomness.JUDGED_UNLABELED)
         numbers = randomness.sample(bits, n_unl, settings.max_unl)
+        n_drawn, n_neg = len(numbers), len(data.negatives)
+        numbers = np.concatenate([numbers, n_unl + np.arange(n_neg)])
         fetched = data.fetch(numbers)
 
         def scaled(kind: ScalingName | None) -> ScaledSample:
@@ -153,12 +160,12 @@ class TuningSample:
             gamma = gamma_scale(data.n_features, data.variance(kind))
             return ScaledSample(SharedKernels(*rows, settings.gram_mb), gamma)
 
-        if len(numbers) < n_unl:
+        if n_drawn < n_unl:
             text = (
                 "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets this"
                 " number"
             )
-            run.remark(Message(text, n=len(numbers), n_unl=n_unl))
+            run.remark(Message(text, n=n_drawn, n_unl=n_unl))
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
         groups = None if groups is None else groups[kept]
@@ -170,7 +177,7 @@ class TuningSample:
         for kind in settings.other_scalings:
             if kind != data.scale:
                 samples[kind] = scaled(kind)
-        return cls(samples, folds, data.positive_weights)
+        return cls(samples, folds, data.positive_weights, n_neg)
 
     def with_kernels(self, change: Callable[[SharedKernels], SharedKernels]) -> TuningSample:
         """Return the sample with the rows of each scaling changed."""
@@ -185,13 +192,18 @@ class TuningSample:
 
     @property
     def rows_unl(self) -> int:
+        return self.rows_other - self.rows_neg
+
+    @property
+    def rows_other(self) -> int:
+        """The number of rows of U and known negatives."""
         return len(self.kernels.unlabeled)
 
     def outer_samples(self, settings: TuningSettings) -> Iterator[tuple[IntArray, TuningSample]]:
         """Yield, for each outer fold, the fold of each row and the sample without this fold."""
         if not settings.outer:
             return
-        sizes, seed = (self.rows_pos, self.rows_unl, settings.outer), settings.base.seed
+        sizes, seed = (self.rows_pos, self.rows_other, settings.outer), settings.base.seed
         groups, stream = self.folds.groups, randomness.OUTER_FOLDS
         (line,) = Folds.drawn(*sizes, seed, groups=groups, stream=stream).parts
         for fold in range(settings.outer):
@@ -210,7 +222,9 @@ class TuningSample:
 
         folds = _drawn_folds(len(in_pos), len(in_unl), groups, settings)
         weights = self.positive_weights and self.positive_weights.take(in_pos)
-        return replace(self.with_kernels(taken), folds=folds, positive_weights=weights)
+        n_neg = int((in_unl >= self.rows_unl).sum())
+        found = replace(self.with_kernels(taken), folds=folds, rows_neg=n_neg)
+        return replace(found, positive_weights=weights)
 
     def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
         """Return the largest number of rows in any candidate's bag; ranges may be ``extended``."""
@@ -224,7 +238,11 @@ class TuningSample:
             ]
         sizes = self.rows_pos, self.rows_unl
         params = [each.parameters(settings.base, 1, *sizes) for each in candidates]
-        return max(resolve_defaults(each, *sizes, 1, lambda: 1.0).bag_size for each in params)
+        plans = (
+            resolve_defaults(each, *sizes, 1, lambda: 1.0, rows_neg=self.rows_neg)
+            for each in params
+        )
+        return max(plan.bag_size for plan in plans)
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
         """Return ranges for the smallest sets on which this method's candidates are trained."""
@@ -232,7 +250,7 @@ class TuningSample:
         if not settings.oob:
             line = self.folds.parts[0]
             n_pos -= int(np.bincount(line[: self.rows_pos]).max())
-            n_unl -= int(np.bincount(line[self.rows_pos :]).max())
+            n_unl -= int(np.bincount(line[self.rows_pos :][:n_unl]).max())
         axes = settings.axes
         if len(settings.methods) > 1:  # the user's ranges apply to the methods that have them
             axes = tuple(axis for axis in axes if axis.name in axes_of(method))

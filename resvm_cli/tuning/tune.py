@@ -376,6 +376,7 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
             method: {axis.name: str(axis) for axis in sample.space(method, request).axes}
             for method in request.methods
         },
+        **({"w_neg": request.base.w_neg} if len(data.negatives) else {}),
         "metric": request.metric,
         "up_to": request.up_to,
         "estimate": "oob" if request.oob else "folds",

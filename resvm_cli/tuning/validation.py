@@ -146,11 +146,14 @@ class CandidateScorer:
         rows_unl: int,
         seed: int,
         weights: PositiveWeights | None = None,
+        rows_neg: int | None = None,
     ) -> Plan:
         """Return a task's plan for this many rows; gamma is a number, so no variance is needed."""
         params = task.candidate.parameters(self.settings.base, task.n_models, rows_pos, rows_unl)
         return resolve_defaults(
-            replace(params, seed=seed), rows_pos, rows_unl, 1, lambda: 1.0, weights
+            replace(params, seed=seed),
+            *(rows_pos, rows_unl, 1, lambda: 1.0, weights),
+            rows_neg=self.sample.rows_neg if rows_neg is None else rows_neg,
         )
 
     def trainer(self, task: ScoringTask, run: Run) -> AbstractContextManager[KernelTrainer]:
@@ -225,7 +228,7 @@ class CandidateScorer:
         self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
         """Score each row by the members whose bags do not contain it."""
-        everything = np.arange(self.sample.rows_pos), np.arange(self.sample.rows_unl)
+        everything = np.arange(self.sample.rows_pos), np.arange(self.sample.rows_other)
         seed, scored = self.settings.base.seed, self.score_out_of_bag
         return self._train_and_score(tasks, trainer, everything, seed, None, scored)
 
@@ -242,6 +245,8 @@ class CandidateScorer:
         found: dict[int, ScoredSample | ResvmError] = {}
         same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
         weights = self.sample.positive_weights
+        n_unl = int((kept[1] < self.sample.rows_unl).sum())
+        sizes = len(kept[0]), n_unl, seed
         if weights is not None:
             try:
                 weights = weights.take(kept[0])
@@ -249,7 +254,7 @@ class CandidateScorer:
                 return [error] * len(tasks)
         for number, task in enumerate(tasks):
             try:
-                plan = self.plan(task, len(kept[0]), len(kept[1]), seed, weights)
+                plan = self.plan(task, *sizes, weights, len(kept[1]) - n_unl)
             except (DataError, ParameterError) as error:
                 found[number] = error
             else:
@@ -281,10 +286,10 @@ class CandidateScorer:
         is paired with a row of P and scored by members that have seen neither. Rows in every bag
         are left out. The folds only show how much the criterion varies.
         """
-        rows = np.arange(self.sample.rows_pos + self.sample.rows_unl)
+        rows = np.arange(self.sample.rows_pos + self.sample.rows_other)
         absent = UnseenMask(members, self._training_rows).all_unseen()
         bits = randomness.run_bits(self.settings.base.seed, randomness.PARTNERS)
-        partners = randomness.shuffled(bits, self.sample.rows_unl) % self.sample.rows_pos
+        partners = randomness.shuffled(bits, self.sample.rows_other) % self.sample.rows_pos
         absent[self.sample.rows_pos :] &= absent[partners]
         decisions = decide_out_of_bag(values, absent)
         scored = ScoredSample(
@@ -327,7 +332,7 @@ def ensemble_sizes(
     weights = scorer.sample.positive_weights
     plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
     members = list(problems(plan, range(MEMBER_STEPS[-1])))
-    values = np.zeros((sum(sizes), 0))
+    values = np.zeros((len(scorer.sample.kernels.rows), 0))
     with scorer.trainer(largest, run) as trainer:
         for n_models in MEMBER_STEPS:
             more = trainer.member_values(members[values.shape[1] : n_models]).T

@@ -27,8 +27,8 @@ def test_groups_are_described_by_how_they_divide_the_rows_not_by_their_names():
         ([False] * 4, {}, "P has no rows"),
         ([True] * 4, {}, "U has no rows"),
         ([True, False], {}, "2 labels, but the matrix has 4 rows"),
-        ([True, False, False, False], {"groups": [1, 2]}, "2 groups, but P and U have 4 rows"),
-        ([True, False, False, False], {"ids": list("abcde")}, "5 ids, but P and U have 4 rows"),
+        ([True, False, False, False], {"groups": [1, 2]}, "2 groups, but the data has 4 rows"),
+        ([True, False, False, False], {"ids": list("abcde")}, "5 ids, but the data has 4 rows"),
         ([True, False, False, False], {"weights": [1, 1]}, "2 weights, but P has 1 rows"),
     ],
 )

@@ -485,6 +485,7 @@ def with_out_of_bag(path: Path) -> OutOfBag:
         np.array([0.25, -3.5, -7.0]),
         np.array([0.1, -0.5, -1.0]),
         np.array([7, 9, 8]),
+        np.zeros(3, bool),
     )
     machine = ensemble(KERNELS[2], n_models=3)
     save(str(path), machine, force=True, out_of_bag=table)

@@ -12,26 +12,27 @@ from resvm_cli.model_files.out_of_bag_table import HEADER, HEADER_1, OutOfBag
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-row = st.tuples(st.booleans(), st.integers(1, 10**9), finite, finite, st.integers(1, 1000))
+row = st.tuples(st.sampled_from("PUN"), st.integers(1, 10**9), finite, finite, st.integers(1, 1000))
 
 
 @given(st.lists(row))
 def test_what_is_written_reads_back(rows):
     columns = list(zip(*rows, strict=True)) or [()] * 5
     table = OutOfBag(
-        np.array(columns[0], bool),
+        np.array(columns[0]) == "P",
         np.array(columns[1], np.int64),
         np.array(columns[2], np.float64),
         np.array(columns[3], np.float64),
         np.array(columns[4], np.int64),
+        np.array(columns[0]) == "N",
     )
     found = OutOfBag.parse(table.format())
-    for name in ("positive", "rows", "values", "means", "members"):
+    for name in ("positive", "rows", "values", "means", "members", "negative"):
         assert getattr(found, name).tolist() == getattr(table, name).tolist()
     for rule in ("votes", "mean"):
         known, unlabeled = found.by(rule)
         assert len(known) == sum(table.positive)
-        assert len(known) + len(unlabeled) == len(rows)
+        assert len(known) + len(unlabeled) + len(found.negatives_by(rule)) == len(rows)
 
 
 def test_the_table_of_format_1_has_d_of_known_positives_alone():

@@ -166,7 +166,7 @@ def test_auto_keeps_what_was_given_and_leaves_the_scaling_open_where_it_was_not(
 
 def test_every_option_of_the_data_reaches_the_training_input():
     values = {name: name for name in names_of(DataOptions)} | {"scale": "maxabs"}
-    values["positive_label"] = ["1"]
+    values |= {"positive_label": ["1"], "negative_label": ["-1"]}
     table = TableOptions(
         id_column="i",
         label_column="y",
@@ -183,6 +183,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
     roles = ColumnRoles(
         label="y",
         positive_labels=("1",),
+        negative_labels=("-1",),
         row_id="i",
         only=("a", "b", "c"),
         dropped=("d",),
@@ -190,7 +191,8 @@ def test_every_option_of_the_data_reaches_the_training_input():
         missing="mean",
     )
     reading = TableReading(roles, "\t", header=False, decimal_comma=True, array="X")
-    values |= {"scale": "standard", "positive_label": 1.0, "table": reading}
+    values |= {"scale": "standard", "positive_label": 1.0, "negative_label": -1.0}
+    values["table"] = reading
     assert source == TrainingInput(**values, groups="g", keep_ids=True)
     assert DataOptions().training_input(None, TableOptions()) == TrainingInput()
 
@@ -319,7 +321,10 @@ def test_bash_gets_the_values_that_begin_so(resvm):
 
 
 # What each command writes, and what it reads.
-TRAINING_FILES = ("positives", "unlabeled", "data", "positive_ids", "ids_file", "weights", "groups")
+TRAINING_FILES = (
+    *("positives", "unlabeled", "data", "positive_ids", "ids_file", "weights", "groups"),
+    *("known_negatives", "negative_ids"),
+)
 PATHS = {
     ("train",): (("output",), (*TRAINING_FILES, "params", "cluster")),
     ("merge",): (("output",), ("parts",)),
@@ -331,7 +336,16 @@ PATHS = {
     ),
     ("rank",): (
         ("output", "html", "annotate", "why_out"),
-        (*TRAINING_FILES, "negatives", "tested", "feature_map", "model", "params", "cluster"),
+        (
+            *TRAINING_FILES,
+            "negatives",
+            "tested",
+            "exclude",
+            "feature_map",
+            "model",
+            "params",
+            "cluster",
+        ),
     ),
     ("inspect",): ((), ("feature_map", "model")),
     ("simulate",): (("output",), ("data",)),

@@ -120,7 +120,7 @@ def test_rows_with_few_features_do_not_lead_rows_with_equal_values():
         np.concatenate([np.ones((40, 6)), unlabeled]), np.arange(340) < 40
     )
     in_p, rows = np.arange(340) < 40, np.concatenate([np.arange(40), np.arange(300)]) + 1
-    table = OutOfBag(in_p, rows, np.ones(340), np.ones(340), np.ones(340, np.int64))
+    table = OutOfBag(in_p, rows, np.ones(340), np.ones(340), np.ones(340, np.int64), ~in_p & False)
     assert _empty_rows(data, table, "mean") == []
     leading = replace(table, means=np.where(in_p | (rows <= 30), 1.0, 0.0))
     (note,) = _empty_rows(data, leading, "mean")

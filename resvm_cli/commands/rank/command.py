@@ -66,6 +66,9 @@ class RankingOptions:
         "Ids of tested rows of U and their outcomes, 1 or 0: a random sample of U, or all of the"
         " first rows. Estimates of precision then agree with them.",
     )
+    exclude: str | None = ranking_option(
+        "--exclude FILE", "With --next: ids of rows of U that cannot be tested, one per line."
+    )
     feature_map: str | None = ranking_option(
         "--map FILE", "With --why: feature names, as written by resvm convert."
     )
@@ -124,6 +127,7 @@ def rank(
     - `resvm rank --data genome.svm --positive-ids known.txt > ranking.tsv`
     - `resvm rank -P pos.svm -U unl.svm --top 100 --html ranking.html > top.tsv`
     - `resvm rank -P pos.svm -U unl.svm --audit > suspects.tsv`
+    - `resvm rank -P pos.svm -N neg.svm -U unl.svm --next 96 > batch.tsv`
     - `resvm rank -P pos.svm -U unl.svm --why 10 > ranking.tsv`
     """
     from resvm_cli.commands.rank import rank as job
@@ -159,6 +163,7 @@ def rank(
         force=force,
         negatives=ranking.negatives,
         tested=ranking.tested,
+        exclude=ranking.exclude,
         feature_map=ranking.feature_map,
         annotate=listing.annotate,
         intervals=not ranking.no_interval,

@@ -27,6 +27,7 @@ from resvm_cli.metrics.class_mixture import (
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.decisions import are_unlike, usual_range
 from resvm_cli.model.out_of_bag import EqualRows
+from resvm_cli.model.pu_data import PUData
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.training.data import TrainingData
@@ -134,11 +135,18 @@ class Outcomes:
         return RankedOutcomes.from_rows(numbers, self.positive[kept], unlabeled[scored])
 
 
-def require_not_in_p(
-    negatives: Rows, positives: Rows, locate: Callable[[int], str], *, precomputed: bool
+def require_untrained(
+    negatives: Rows, data: PUData, locate: Callable[[int], str], *, precomputed: bool
 ) -> None:
-    """Reject trusted negatives that are known positives; ``locate`` names a negative by number."""
-    equal = EqualRows.find(negatives, [positives], precomputed=precomputed)
+    """Reject trusted negatives that are trained on; ``locate`` names a negative by number."""
+    equal = EqualRows.find(negatives, [data.negatives], precomputed=precomputed)
+    if len(equal.found):
+        first = int(np.isin(equal.contents, equal.found).argmax())
+        raise DataError(
+            f"{locate(first)}: this trusted negative is also a known negative, which is trained on",
+            "a trusted negative must not be trained on: remove it from one of the two",
+        )
+    equal = EqualRows.find(negatives, [data.positives], precomputed=precomputed)
     if len(equal.found):
         first = int(np.isin(equal.contents, equal.found).argmax())
         row = int(equal.numbers[equal.found == equal.contents[first]][0])

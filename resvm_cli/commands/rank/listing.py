@@ -30,6 +30,7 @@ PRECISION = ("precision", "precision_low", "precision_high")
 PROBABILITY = "probability"
 EXPECTED_FALSE = ("expected_false", "expected_false_low", "expected_false_high")
 CONFORMAL = ("p_value", "q_value")
+EXPLORED = "explored"  # 1 for a row to test because members disagree on it
 LINES_AT_ONCE = 20_000
 ROUNDING = 1e-9
 
@@ -124,7 +125,7 @@ class Listing:
                 columns.append([None if rank == -1 else rank for rank in bounds])
             for name, column in part.further.items():
                 digits = 10 if name in CONFORMAL else 4
-                figures = column.tolist()
+                figures = column.tolist() if name != EXPLORED else column.astype(int).tolist()
                 columns.append([None if math.isnan(one) else round(one, digits) for one in figures])
             yield part.ids, zip(*columns, strict=True)
 

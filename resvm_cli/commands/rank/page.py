@@ -14,6 +14,7 @@ from resvm_cli.files.streams import name_of
 from resvm_cli.report.training import bags_of
 
 if TYPE_CHECKING:
+    from resvm_cli.commands.rank.batch import BatchSummary
     from resvm_cli.commands.rank.fdr import FdrEstimate
     from resvm_cli.commands.rank.listing import Listing
     from resvm_cli.commands.rank.rank import RankResult
@@ -92,6 +93,8 @@ def _tiles(result: RankResult) -> Iterator[tuple[float | str, ...]]:
         yield "suspects among known positives", result.n_suspects
     if result.n_unscored:
         yield "rows without a value", result.n_unscored
+    if result.batch is not None:
+        yield "rows to test next", result.batch.n_rows
 
 
 def _heading(result: RankResult, source: TrainingInput | None) -> str:
@@ -100,6 +103,8 @@ def _heading(result: RankResult, source: TrainingInput | None) -> str:
     if source is not None:
         path = source.data or (source.positives if result.audit else source.unlabeled)
     of = "" if path is None else f" of {name_of(path)}"
+    if result.batch is not None:
+        return f"Rows{of} to test next"
     return f"Known positives{of}, most suspicious first" if result.audit else f"Ranking{of}"
 
 
@@ -112,7 +117,9 @@ def _data(result: RankResult, source: TrainingInput | None) -> str:
             of_p = f" (ids of {name_of(source.positive_ids)})"
     elif source is not None and source.positives is not None and source.unlabeled is not None:
         of_p, of_u = f" of {name_of(source.positives)}", f" of {name_of(source.unlabeled)}"
-    return f"{plan.rows_pos:,} known positives{of_p}, {plan.rows_unl:,} unlabeled rows{of_u}{whole}"
+    of_n = f", {plan.rows_neg:,} known negatives" if plan.rows_neg else ""
+    unlabeled = f"{plan.rows_unl:,} unlabeled rows{of_u}"
+    return f"{plan.rows_pos:,} known positives{of_p}, {unlabeled}{of_n}{whole}"
 
 
 def _made(result: RankResult) -> list[str]:
@@ -141,6 +148,8 @@ def _made(result: RankResult) -> list[str]:
     if result.fdr_estimate is not None:
         for _, text in case_rows(result.fdr_estimate):
             notes.append(f"Precision is unknown, because P and U overlap. Positives, {text}.")
+    if result.batch is not None:
+        notes.append(f"The list holds the rows to test next: {batch_text(result.batch)}.")
     if result.reasons:
         notes.append(
             "Reasons show the terms that add up to a row's mean value over the members that have"
@@ -225,6 +234,22 @@ def sums(reasons: Reasons) -> Iterator[tuple[str, float]]:
     ):
         if amount is not None:
             yield name, amount
+
+
+def batch_text(batch: BatchSummary) -> str:
+    """Describe how the rows to test next were chosen."""
+    texts = [f"{batch.n_rows:,} rows by rank"]
+    if batch.n_explored:
+        texts[0] = f"{batch.n_rows - batch.n_explored:,} rows by rank"
+        texts.append(f"{batch.n_explored:,} on which members disagree")
+    for count, what in (
+        (batch.n_near, "near-duplicates passed over"),
+        (batch.n_same_group, "rows of chosen groups passed over"),
+        (batch.n_excluded, "rows excluded"),
+    ):
+        if count:
+            texts.append(f"{count:,} {what}")
+    return ", ".join(texts)
 
 
 def listed_rows(result: RankResult) -> str:

@@ -8,13 +8,14 @@ from dataclasses import field, replace
 import numpy as np
 
 from resvm_cli.commands.rank.baselines import Baseline, compared
+from resvm_cli.commands.rank.batch import BatchSummary, choose_batch, excluded_rows
 from resvm_cli.commands.rank.fdr import (
     FdrEstimate,
     Outcomes,
     cut_at_fdr,
     negatives_unlike,
     read_negatives,
-    require_not_in_p,
+    require_untrained,
     scored_negatives,
     warnings_about_list,
     warnings_about_negatives,
@@ -29,7 +30,7 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
 )
 from resvm_cli.commands.rank.reasons import Reasons, feature_name, feature_names, reasons_of
 from resvm_cli.errors import DataError, Message, ParameterError, Text
-from resvm_cli.files.row_lists import read_outcomes
+from resvm_cli.files.row_lists import read_known_ids, read_outcomes
 from resvm_cli.files.streams import name_of
 from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
@@ -81,6 +82,7 @@ class RankRequest(RankingParameters):
     force: bool = False
     negatives: str | None = None  # a file of trusted negatives
     tested: str | None = None  # a file of outcomes of rows of U
+    exclude: str | None = None  # a file of ids of rows of U that cannot be tested
     feature_map: str | None = None  # names of features, for linear members
     annotate: str | None = None  # where to write the table with its ranks
     intervals: bool = True
@@ -106,6 +108,8 @@ class RankRequest(RankingParameters):
             raise ParameterError(
                 "{negatives} are compared with rows of U, but {audit:True} lists P"
             )
+        if self.exclude is not None and self.next is None:
+            raise ParameterError("{exclude} requires {next}")
         if self.feature_map is not None and self.why is None:
             raise ParameterError("{feature_map} requires {why}, whose features it names")
         if self.model is None:
@@ -155,6 +159,7 @@ class RankResult:
     baselines: tuple[Baseline, ...] = ()  # empty if P has no scores
     importance: tuple[tuple[str, FeatureImportance], ...] = ()  # with names, largest first
     reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows
+    batch: BatchSummary | None = None  # how ``next`` rows were chosen
 
 
 def rank(request: RankRequest, run: Run) -> RankResult:
@@ -169,6 +174,11 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     else:
         source = source.for_kernel(request.choice.params.kernel)
     outcomes = None if request.tested is None else read_outcomes(request.tested)
+    excluded = None
+    if request.exclude is not None:
+        name = name_of(request.exclude)
+        listed = read_known_ids(request.exclude).items()
+        excluded = [(row_id, f"{name}:{line}") for row_id, line in listed]
     with (
         parallel.inner_threads_held(),
         silenced(),
@@ -177,11 +187,11 @@ def rank(request: RankRequest, run: Run) -> RankResult:
         if request.annotate is not None:
             data.require_tables()
         if request.negatives is None:
-            result = rank_on(data, request, run, stored, outcomes=outcomes)
+            result = rank_on(data, request, run, stored, outcomes=outcomes, excluded=excluded)
         else:
             name, negatives = name_of(request.negatives), read_negatives(request.negatives, data)
             located = negatives.rows, lambda row: f"{name}:{negatives.lines[row]}"
-            result = rank_on(data, request, run, stored, *located, outcomes)
+            result = rank_on(data, request, run, stored, *located, outcomes, excluded)
         if request.annotate is not None:
             assert result.listing.numbers is not None
             data.annotate(request.annotate, result.listing.numbers, result.listing.results())
@@ -196,11 +206,12 @@ def rank_on(
     negatives: Rows | None = None,
     locate: Callable[[int], str] = lambda row: f"negatives: row {row + 1:,}",
     outcomes: Mapping[str, tuple[bool, str]] | None = None,
+    excluded: Sequence[tuple[str, str]] | None = None,
 ) -> RankResult:
     """Rank data that is in memory, with the stored model if there is one.
 
     ``locate`` names a trusted negative, given by its number, in error messages. ``outcomes`` of
-    tested rows, by id, come with their locations.
+    tested rows, by id, and ids of ``excluded`` rows come with their locations.
     """
     groups = data.groups()  # read first, because training takes long
     kernels: list[str] = [request.choice.params.kernel]
@@ -210,13 +221,16 @@ def rank_on(
         kernels.append("linear")  # some members may be
     if negatives is not None:
         precomputed = "precomputed" in kernels
-        require_not_in_p(negatives, data.positives, locate, precomputed=precomputed)
+        require_untrained(negatives, data, locate, precomputed=precomputed)
     names = feature_names(request.feature_map, kernels)
     if names is None and data.encoding is not None:
         names = data.encoding["features"]
-    tested = None
-    if outcomes is not None:
-        tested = Outcomes.from_ids(outcomes, data.ids()[len(data.positives) :])
+    tested = untestable = None
+    if outcomes is not None or excluded is not None:
+        n_pos = len(data.positives)
+        ids = data.ids()[n_pos : n_pos + data.n_unlabeled]
+        tested = None if outcomes is None else Outcomes.from_ids(outcomes, ids)
+        untestable = None if excluded is None else excluded_rows(ids, excluded)
     if stored is None:
         plan, scorer = _trained(request, data, groups, run)
     else:
@@ -232,6 +246,11 @@ def rank_on(
         found = feature_importance(ensemble, data, scorer.unseen_mask, plan.seed, run)
         named = tuple((feature_name(one.feature, names, data), one) for one in found)
         result = replace(result, importance=named)
+    if request.next is not None:
+        batch, summary = choose_batch(
+            result.listing, data, plan, request.next, request.explore or 0.0, untestable
+        )
+        result = replace(result, listing=batch, batch=summary)
     if request.why is not None:
         reasons = reasons_of(result.listing, request.why, data, plan, scorer, names, run)
         result = replace(result, reasons=reasons)
@@ -385,7 +404,8 @@ def _listings(
         assert known is not None
         values, n_known = OutOfBagScores.joined(known, unlabeled), plan.rows_pos
     first = plan.rows_pos - n_known
-    listing = ordered(ids[first:], values, n_known, first, lowest_first=False)
+    last = plan.rows_pos + plan.rows_unl  # known negatives are not listed
+    listing = ordered(ids[first:last], values, n_known, first, lowest_first=False)
     if known is not None:
         listing = with_precision(listing, classes)
     return listing, audited

@@ -16,6 +16,7 @@ const ABOUT = {
   "probability": "Chance that this row is positive.",
   "expected false so far": "Expected number of false positives from the first row down to this one, with a 95 % interval.",
   "p-value": "Conformal p-value: fraction of trusted negatives with at least this value.",
+  "chosen": "Why the row is to be tested: by rank, or because members disagree on it.",
   "q-value": "Smallest false discovery rate at which the row is listed (Benjamini-Hochberg).",
 };
 
@@ -67,6 +68,8 @@ function listTable(list, name, why = []) {
     const value = list.further[name];
     if (value) columns.push({head, value: (i) => value[i], cell: (i) => shown(value[i], 4)});
   }
+  const explored = list.further.explored;
+  if (explored) columns.push({head: "chosen", value: (i) => explored[i], cell: (i) => explored[i] ? "disagreement" : "rank"});
   if (list.kind) columns.splice(2, 0, {head: "which", value: (i) => kind[i], cell: (i) => KINDS[kind[i]]});
 
   const search = make("input", {type: "search", id: `${name}-search`, placeholder: "part of an id", spellcheck: "false"});

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from resvm_cli.commands.rank.page import (
     RECOVERED_FRACTIONS,
     UNCOUNTED,
+    batch_text,
     case_rows,
     ceiling,
     listed_rows,
     sums,
 )
 from resvm_cli.report.terminal import finite, print_json, say, with_unicode_names
-from resvm_cli.report.training import bags_of
+from resvm_cli.report.training import bags_of, rows_of
 
 if TYPE_CHECKING:
     from resvm_cli.commands.rank.fdr import FdrEstimate
@@ -33,7 +34,7 @@ def show_ranking(result: RankResult) -> None:
     """Print how rows were scored and what is expected of the list, on stderr."""
     plan = result.plan
     rows = [
-        ("data", f"{plan.rows_pos:,} positive, {plan.rows_unl:,} unlabeled rows"),
+        ("data", rows_of(plan)),
         (
             "ensemble",
             f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each of"
@@ -56,6 +57,8 @@ def show_ranking(result: RankResult) -> None:
         rows.append(("suspects", f"{_suspects(result)} of the known positives look false"))
     elif result.audit:
         rows.append(("suspects", UNCOUNTED))
+    if result.batch is not None:
+        rows.append(("next", batch_text(result.batch)))
     for name, text in rows:
         say(f"{name:>10}  {text}")
 
@@ -122,6 +125,7 @@ def print_ranking(result: RankResult) -> None:
             "seed": plan.seed,
             "rows_pos": plan.rows_pos,
             "rows_unl": plan.rows_unl,
+            **({"rows_neg": plan.rows_neg} if plan.rows_neg else {}),
             "model": result.model,
             "n_ranked": result.n_listed,
             "n_without_value": result.n_unscored,
@@ -132,6 +136,7 @@ def print_ranking(result: RankResult) -> None:
             "baselines": [asdict(one) for one in result.baselines],
             "notes": list(result.notes),
             "why": [finite(asdict(one)) for one in result.reasons] if result.reasons else None,
+            **({} if result.batch is None else {"next": asdict(result.batch)}),
             "rows": [dict(zip(names, record, strict=True)) for record in result.listing.records()],
         },
     )

@@ -1,0 +1,172 @@
+"""``rank --next``: the rows of U to test next.
+
+The batch is chosen greedily. Most of it comes from the top of the ranking, which has the most
+expected positives; ``explore`` of it are the rows whose members disagree most (votes closest to
+1/2), which teach the next model most. A row is passed over if it is of the group of a chosen row,
+or a near-duplicate of one: testing both would teach little more than testing one. Near-duplicates
+for which at least ``SURE`` of the members vote are likely positives, and are not passed over. Rows
+that were passed over follow, in order of rank, only if there are no others.
+
+Two rows are near-duplicates if their squared distance in the space of the members' kernel,
+K(x,x) + K(y,y) - 2 K(x,y), is at most ``NEAR`` times the median over all pairs of candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from resvm_cli.commands.rank.listing import EXPLORED, Listing
+from resvm_cli.errors import DataError
+from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import PUData
+from resvm_cli.records import dataclass
+from resvm_cli.rows import BoolArray, FloatArray, IntArray
+from resvm_cli.svm.products import kernel_products, kernel_values
+
+NEAR = 0.05  # chosen with SURE by studies/campaigns.py
+SURE = 0.9
+# Candidates per row of the batch, and in all: their kernel matrix has at most 128 MB.
+CANDIDATES, MAX_CANDIDATES = 10, 4000
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """How the rows to test next were chosen."""
+
+    n_rows: int
+    n_explored: int  # chosen because members disagree
+    n_near: int  # candidates passed over as near-duplicates
+    n_same_group: int
+    n_excluded: int
+
+
+def excluded_rows(ids: Sequence[str], excluded: Iterable[tuple[str, str]]) -> BoolArray:
+    """Return which rows have an excluded id; each of these comes with its location."""
+    wanted = dict(excluded)
+    for row_id in wanted.keys() - set(ids):
+        raise DataError(
+            f"{wanted[row_id]}: '{row_id}' is not the id of a row of U",
+            "list ids of unlabeled rows that cannot be tested",
+        )
+    return np.array([row_id in wanted for row_id in ids], bool)
+
+
+def choose_batch(
+    listing: Listing,
+    data: PUData,
+    plan: ModelPlan,
+    size: int,
+    explore: float = 0.0,
+    excluded: BoolArray | None = None,
+) -> tuple[Listing, BatchSummary]:
+    """Return the rows of a ranking of U to test next, in order of rank, and how they were chosen.
+
+    ``excluded`` marks rows of U, by number, that cannot be tested.
+    """
+    assert listing.numbers is not None
+    numbers = listing.numbers - plan.rows_pos
+    possible = listing.n_members > 0
+    if excluded is not None:
+        possible &= ~excluded[numbers]
+    ranked = np.flatnonzero(possible)
+    if not len(ranked):
+        raise DataError("no row of U is left to test", "shorten the list of excluded ids")
+    size = min(size, len(ranked))
+    n_explored = min(round(explore * size), size)
+    most = min(MAX_CANDIDATES, CANDIDATES * size)
+    uncertain = ranked[np.argsort(np.abs(listing.votes[ranked] - 0.5), kind="stable")]
+    firsts = ranked[:most]
+    doubtful = uncertain[: CANDIDATES * n_explored][:most]
+    candidates = np.unique(np.concatenate([firsts, doubtful]))
+    groups = data.groups()
+    choice = _Choice(
+        candidates,
+        _distances(data, plan, numbers[candidates]),
+        None if groups is None else groups[listing.numbers],
+        listing.votes >= SURE,
+    )
+    choice.add(firsts, size - n_explored)
+    choice.add(doubtful, size)
+    explored = set(choice.chosen[size - n_explored :])
+    choice.add(ranked, size)
+    choice.add(ranked, size, strict=False)
+    chosen = np.sort(np.array(choice.chosen, np.int64))
+    mask = np.zeros(len(listing), bool)
+    mask[chosen] = True
+    batch = listing.where(mask)
+    marks = np.array([float(row in explored) for row in chosen.tolist()])
+    batch = replace(batch, further={**batch.further, EXPLORED: marks})
+    n_excluded = 0 if excluded is None else int(excluded.sum())
+    near, same = len(choice.near), len(choice.same_group)
+    return batch, BatchSummary(size, len(explored), near, same, n_excluded)
+
+
+def _distances(data: PUData, plan: ModelPlan, numbers: IntArray) -> FloatArray:
+    """Return the squared kernel distances of rows of U, as multiples of their median."""
+    order = np.argsort(numbers)
+    rows = data.fetch(numbers[order])
+    first = plan.plans[int(np.argmax(plan.weights))]
+    kernel = first.kernel
+    products = kernel_products(data.scaled(rows, first.scale), kernel)
+    values = products if kernel.is_precomputed else kernel_values(kernel, products)
+    own = values.diagonal()
+    distances = np.maximum(own[:, None] + own[None, :] - 2 * values, 0.0)
+    upper = distances[np.triu_indices(len(numbers), 1)]
+    typical = float(np.median(upper)) if len(upper) else 0.0
+    back = np.argsort(order)
+    relative: FloatArray = distances[np.ix_(back, back)] / (typical or 1.0)
+    return relative
+
+
+class _Choice:
+    """Rows of a ranking, chosen one at a time."""
+
+    def __init__(
+        self,
+        candidates: IntArray,
+        distances: FloatArray,
+        groups: IntArray | None,
+        sure: BoolArray,
+    ) -> None:
+        self._place = {row: place for place, row in enumerate(candidates.tolist())}
+        self._distances = distances
+        self._groups = groups
+        self._sure = sure
+        self._nearest = np.full(len(candidates), np.inf)  # distance to a chosen row
+        self._used: set[int] = set()  # groups
+        self._taken: set[int] = set()
+        self.chosen: list[int] = []
+        self.near: set[int] = set()
+        self.same_group: set[int] = set()
+
+    def add(self, rows: IntArray, size: int, *, strict: bool = True) -> None:
+        """Choose rows in this order until ``size`` are chosen.
+
+        If ``strict``, near-duplicates, rows of chosen groups and rows that are not candidates are
+        passed over.
+        """
+        for row in rows.tolist():
+            if len(self.chosen) >= size:
+                return
+            if row in self._taken or (strict and not self._admits(row)):
+                continue
+            self._taken.add(row)
+            self.chosen.append(row)
+            if row in self._place:
+                self._nearest = np.minimum(self._nearest, self._distances[self._place[row]])
+            if self._groups is not None:
+                self._used.add(int(self._groups[row]))
+
+    def _admits(self, row: int) -> bool:
+        if row not in self._place:
+            return False
+        if self._groups is not None and int(self._groups[row]) in self._used:
+            self.same_group.add(row)
+            return False
+        if not self._sure[row] and self._nearest[self._place[row]] <= NEAR:
+            self.near.add(row)
+            return False
+        return True
