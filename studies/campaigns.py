@@ -1,0 +1,234 @@
+"""Simulated campaigns: five rounds of 96 tests, each batch chosen with all earlier outcomes.
+
+    python -m studies.campaigns --data-dir DIR --log LOG [--sets judged] [--draws 0:10]
+    python -m studies.campaigns --log LOG
+
+A draw is a pool of at most 2,500 rows, 6 % of them positive, of which 20 are known. Strategies:
+
+- next: ``rank --next 96``, with tested negatives as known negatives;
+- greedy: the first 96 rows of ``rank``, with known negatives;
+- ignoring: the first 96 rows of ``rank``; tested negatives stay in U, but are not tested again;
+- NAPU-bagging: the mean of SVCs of all of P against all known negatives and as many rows of U as P
+  has, drawn for each SVC (IJMS 2024, 25:8239);
+- SVC: an SVC of P against the tested negatives, in the first round against random rows of U;
+- random: 96 rows at random.
+
+Every strategy has the same kernel: rbf with gamma 1 / (features x variance) of standardized
+features, or tanimoto for molecules. Penalties of classes are balanced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+import resvm_cli
+from studies.markdown import markdown_table
+from studies.pu_tables import read_log
+from studies.pu_tasks import TASKS, labeled
+
+POOL, POSITIVE, KNOWN = 2500, 0.06, 20
+ROUNDS, BATCH = 5, 96
+MEMBERS = 30
+# The rules were chosen on the first half, before anything was run on the second.
+SETS = {
+    "chosen": (
+        *("tox21 NR-AhR", "optdigits 9", "phoneme", "a9a", "segment 5", "yeast1", "banana"),
+    ),
+    "judged": (
+        *("tox21 SR-MMP", "BBBP 0", "optdigits 8", "page-blocks0", "spambase", "magic"),
+        "splice +",
+    ),
+}
+STRATEGIES = ("next", "greedy", "ignoring", "NAPU-bagging", "SVC", "random")
+REPLICATES = 2000
+
+
+class Pool:
+    """The rows of a campaign, their true classes, and what is known of them: 1, -1 or 0."""
+
+    def __init__(self, name: str, draw: int, folder: Path) -> None:
+        task = TASKS[name]
+        rows, truth = labeled(task, folder)
+        rng = np.random.default_rng([draw, *name.encode()])
+        classes = np.flatnonzero(truth), np.flatnonzero(~truth)
+        n_neg = min(round(POOL * (1 - POSITIVE)), len(classes[1]))
+        n_pos = min(round(POSITIVE / (1 - POSITIVE) * n_neg), len(classes[0]))
+        sizes = max(n_pos, 3 * KNOWN), n_neg
+        parts = [rng.choice(own, size, False) for own, size in zip(classes, sizes, strict=True)]
+        chosen = rng.permutation(np.concatenate(parts))
+        taken = rows.take(chosen)
+        self.truth = truth[chosen]
+        self.is_molecules = task.column is not None
+        shape = len(chosen), rows.max_index
+        self.X: Any = csr_matrix((taken.values, taken.indices - 1, taken.indptr), shape=shape)
+        if not self.is_molecules:
+            self.X = self.X.toarray()
+        self.known = np.zeros(len(chosen), int)
+        self.known[rng.choice(np.flatnonzero(self.truth), KNOWN, False)] = 1
+
+    @property
+    def n_hidden(self) -> int:
+        return int(self.truth.sum()) - KNOWN
+
+    @property
+    def n_found(self) -> int:
+        return int((self.known == 1).sum()) - KNOWN
+
+    @property
+    def open(self) -> np.ndarray:
+        """The rows that have not been tested."""
+        return np.flatnonzero(self.known == 0)
+
+    def test(self, rows: np.ndarray) -> None:
+        self.known[rows] = np.where(self.truth[rows], 1, -1)
+
+    def kernel(self) -> np.ndarray:
+        """The kernel matrix, for SVCs."""
+        if self.is_molecules:
+            both = (self.X @ self.X.T).toarray()
+            sizes = both.diagonal()
+            return both / np.maximum(sizes[:, None] + sizes[None, :] - both, 1)
+        scaled = (self.X - self.X.mean(axis=0)) / np.where(
+            self.X.std(axis=0), self.X.std(axis=0), 1
+        )
+        norms = (scaled**2).sum(axis=1)
+        distances = norms[:, None] + norms[None, :] - 2 * scaled @ scaled.T
+        return np.exp(-np.maximum(distances, 0) / (scaled.shape[1] * scaled.var()))
+
+
+def campaign(strategy: str, name: str, draw: int, folder: Path) -> dict[str, Any]:
+    """Return the positives found after each round."""
+    pool = Pool(name, draw, folder)
+    rng = np.random.default_rng([7, draw])
+    values = pool.kernel() if strategy in ("SVC", "NAPU-bagging") else np.zeros(0)
+    found = []
+    for number in range(ROUNDS):
+        if strategy == "random":
+            batch = rng.choice(pool.open, BATCH, False)
+        elif strategy in ("SVC", "NAPU-bagging"):
+            batch = by_svc(pool, values, rng, bags=strategy == "NAPU-bagging")
+        else:
+            batch = by_resvm(pool, strategy, number)
+        pool.test(batch)
+        found.append(pool.n_found)
+    return {"task": name, "draw": draw, "method": strategy, "found": found, "of": pool.n_hidden}
+
+
+def by_resvm(pool: Pool, strategy: str, number: int) -> np.ndarray:
+    settings: dict[str, Any] = {"n_models": MEMBERS, "intervals": False, "seed": number}
+    settings |= {"kernel": "tanimoto"} if pool.is_molecules else {"scale": "standard"}
+    labels = pool.known
+    if strategy == "ignoring" or not (labels == -1).any():
+        labels = np.maximum(labels, 0)
+    else:
+        settings["negative_label"] = -1
+    if strategy == "next":
+        settings["next"] = BATCH
+    rows = resvm_cli.rank(pool.X, labels, **settings).rows
+    return rows[pool.known[rows] == 0][:BATCH]
+
+
+def by_svc(pool: Pool, values: np.ndarray, rng: Any, *, bags: bool) -> np.ndarray:
+    from sklearn.svm import SVC
+
+    positive, negative = np.flatnonzero(pool.known == 1), np.flatnonzero(pool.known == -1)
+    total = np.zeros(len(pool.open))
+    for _ in range(MEMBERS if bags else 1):
+        others = negative
+        if bags or not len(negative):
+            drawn = rng.choice(pool.open, len(positive) if bags else 2 * BATCH)
+            others = np.concatenate([negative, drawn])
+        used = np.concatenate([positive, others])
+        labels = np.repeat([1, -1], [len(positive), len(others)])
+        model = SVC(kernel="precomputed", class_weight="balanced")
+        model.fit(values[np.ix_(used, used)], labels)
+        total += model.decision_function(values[np.ix_(pool.open, used)])
+    return pool.open[np.argsort(-total, kind="stable")[:BATCH]]
+
+
+def percents(records: list[dict[str, Any]]) -> dict[str, dict[tuple[str, int], np.ndarray]]:
+    """Return percent of the hidden positives found, by strategy and cell, on common cells."""
+    figures: dict[str, dict[tuple[str, int], np.ndarray]] = defaultdict(dict)
+    for record in records:
+        cell = record["task"], record["draw"]
+        figures[record["method"]][cell] = 100 * np.array(record["found"]) / record["of"]
+    cells = set.intersection(*map(set, figures.values()))
+    return {name: {cell: own[cell] for cell in sorted(cells)} for name, own in figures.items()}
+
+
+def interval(differences: dict[tuple[str, int], np.ndarray]) -> np.ndarray:
+    """Return 95 % intervals of mean differences over sets; draws are resampled within each."""
+    rng = np.random.default_rng(0)
+    by_set: dict[str, list[np.ndarray]] = defaultdict(list)
+    for (name, _), values in differences.items():
+        by_set[name].append(values)
+    means = []
+    for own in by_set.values():
+        block = np.array(own)
+        means.append(block[rng.integers(0, len(block), (REPLICATES, len(block)))].mean(axis=1))
+    return np.quantile(np.mean(means, axis=0), [0.025, 0.975], axis=0)
+
+
+def tables(records: list[dict[str, Any]]) -> Iterator[str]:
+    for half, names in SETS.items():
+        some = [record for record in records if record["task"] in names]
+        if not some:
+            continue
+        found = percents(some)
+        cells = list(next(iter(found.values())))
+        n_sets = len({name for name, _ in cells})
+        head = ["strategy", *(f"round {number + 1}" for number in range(ROUNDS))]
+        rows = []
+        for name in (each for each in STRATEGIES if each in found):
+            mean = np.mean(list(found[name].values()), axis=0)
+            rows.append([name, *(f"{value:.1f}" for value in mean)])
+        yield f"Sets on which the rules were {half}: {n_sets} sets, {len(cells)} draws in all."
+        yield markdown_table(head, rows)
+        rows = []
+        for name in (each for each in STRATEGIES if each in found and each != "next"):
+            apart = {cell: found["next"][cell] - found[name][cell] for cell in cells}
+            mean, (low, high) = np.mean(list(apart.values()), axis=0), interval(apart)
+            texts = zip(mean, low, high, strict=True)
+            rows.append(
+                [f"next - {name}", *(f"{m:+.1f} ({a:+.1f} to {b:+.1f})" for m, a, b in texts)]
+            )
+        yield markdown_table(head, rows)
+        rows = []
+        for task in dict.fromkeys(name for name, _ in cells):
+            last = (np.mean([own[c][-1] for c in cells if c[0] == task]) for own in found.values())
+            rows.append([task, *(f"{value:.1f}" for value in last)])
+        yield markdown_table(["after the last round", *found], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--sets", default="judged", choices=SETS)
+    parser.add_argument("--draws", default="0:10", help="first:last")
+    parser.add_argument("--strategies", nargs="*", default=STRATEGIES)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if given.data_dir is not None:
+        done = {(one["task"], one["draw"], one["method"]) for one in read_log(given.log)}
+        for draw in range(*map(int, given.draws.split(":"))):
+            for name in SETS[given.sets]:
+                for strategy in given.strategies:
+                    if (name, draw, strategy) not in done:
+                        record = campaign(strategy, name, draw, given.data_dir)
+                        with given.log.open("a") as log:
+                            log.write(json.dumps(record) + "\n")
+    print("\n\n".join(tables(read_log(given.log))))
+
+
+if __name__ == "__main__":
+    main()
