@@ -513,3 +513,19 @@ def test_without_scikit_learn_the_import_names_the_pip_command():
     assert ran.code == 1
     assert "ModuleNotFoundError: resvm_cli.sklearn needs scikit-learn" in ran.err
     assert "pip install 'resvm-cli[sklearn]'" in ran.err
+
+
+def test_known_negatives_have_a_third_label_and_give_the_model_of_fit():
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    X[:30] += 1.5
+    y = np.repeat([1, 0, -1], [20, 50, 20])
+    estimator = RESVMClassifier(n_models=5, negative_label=-1, w_neg=2.0).fit(X, y)
+    expected = resvm_cli.fit(X, y, n_models=5, negative_label=-1, w_neg=2.0)
+    assert estimator.classes_.tolist() == [0, 1]
+    assert estimator.model_.stored.manifest == expected.stored.manifest
+    assert set(estimator.predict(X)) <= {0, 1}
+    assert np.isfinite(estimator.oob_decision_values_[-20:]).any()  # of known negatives
+    assert 0.5 < estimator.score(X, y) <= 1
+    named = np.array(["no", "open", "yes"])[y + 1]
+    words = RESVMClassifier(n_models=5, negative_label="no", positive_label="yes").fit(X, named)
+    assert words.classes_.tolist() == ["open", "yes"]
