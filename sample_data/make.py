@@ -19,6 +19,7 @@ from resvm_cli.commands.simulate import SimulateRequest, write_simulation
 from resvm_cli.files.svmlight import Block, format_block
 from resvm_cli.model.simulation import Sizes
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 
 SEED = 2014
 N_ACTIVE, N_OTHER = 172, 688
@@ -148,7 +149,8 @@ def main() -> None:
             sizes=Sizes(100, 200, 0.3, 0.3, test_pos=500, test_neg=500),
             decimals=4,
             seed=SEED,
-        )
+        ),
+        Run(),
     )
     make_compounds(folder / "compounds")
     make_genome(folder / "genome")
@@ -165,7 +167,8 @@ def main() -> None:
                 data=str(labelled),
                 positive_label=7,
                 seed=SEED,
-            )
+            ),
+            Run(),
         )
 
 

@@ -61,11 +61,6 @@ def resvm_signaled_at(function: str, number: signal.Signals, *arguments: object)
     return script_command(script, *arguments)
 
 
-def as_from_a_terminal() -> None:
-    """Let Ctrl-C through (a preexec_fn): tests may run in the background, where it is ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @contextmanager
 def started(
     command: Sequence[str | Path], *, patience: float = PATIENCE_SECONDS, **more: Any

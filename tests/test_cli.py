@@ -16,7 +16,6 @@ import pytest
 from resvm_cli import __version__
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import (
-    as_from_a_terminal,
     run,
     script_command,
     start_resvm,
@@ -187,7 +186,7 @@ def long_solve(folder) -> list[str]:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_during_a_long_solve_stops_at_once(number, code, tmp_path):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with started(long_solve(tmp_path), preexec_fn=as_from_a_terminal, **pipes) as running:
+    with started(long_solve(tmp_path), **pipes) as running:
         assert running.stdout.readline() == SOLVING
         sent = time.monotonic()
         running.send_signal(number)

@@ -115,6 +115,8 @@ class Ranking:
     def save_html(self, path: PathName) -> None:
         """Write the web page of ``resvm rank --html``: charts and a searchable table.
 
+        The page has no importance of features, which ``Model.importance`` computes.
+
         Parameters
         ----------
         path : str or path-like

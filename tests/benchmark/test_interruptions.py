@@ -10,7 +10,7 @@ from itertools import cycle, islice
 import pytest
 
 from tests.benchmark.test_run import ONE_CANDIDATE
-from tests.programs import as_from_a_terminal, resvm_command, script_command, started, until
+from tests.programs import resvm_command, script_command, started, until
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
@@ -42,7 +42,7 @@ def interrupt(command, folder, name, number, n_more):
     wanted = n_saved(folder, name) + n_more
 
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    with started(command, preexec_fn=as_from_a_terminal, **silent) as running:
+    with started(command, **silent) as running:
         until(lambda: n_saved(folder, name) >= wanted or running.poll() is not None)
         assert running.poll() is None, "it ended before it could be interrupted"
         running.send_signal(number)

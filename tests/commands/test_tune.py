@@ -17,7 +17,7 @@ from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.sample import Folds
 from resvm_cli.tuning.tune import TuneRequest
 from tests.conftest import assert_exit, train_arguments, write_svm
-from tests.programs import as_from_a_terminal, start_resvm, until
+from tests.programs import start_resvm, until
 
 
 def data(problem):
@@ -166,7 +166,7 @@ def test_a_killed_run_resumes_to_the_same_end(strategy, problem, resvm, tmp_path
 def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
     arguments = ["tune", *data(problem), "-o", tmp_path / "t", "--n-models", 40, "--trials", 20_000]
     words = [word for word in arguments if word != "-q"]
-    with start_resvm(*words, preexec_fn=as_from_a_terminal) as running:
+    with start_resvm(*words) as running:
         until(lambda: n_lines(tmp_path / "t" / "trials.jsonl"))
         running.send_signal(signal.SIGINT)
         said = running.communicate()[1]

@@ -347,7 +347,13 @@ PATHS = {
             "cluster",
         ),
     ),
-    ("inspect",): ((), ("feature_map", "model")),
+    ("inspect",): (
+        (),
+        (
+            *("positives", "unlabeled", "data", "positive_ids", "ids_file", "groups"),
+            *("positive_weights", "feature_map", "model"),
+        ),
+    ),
     ("simulate",): (("output",), ("data",)),
     ("check",): ((), ("files",)),
     ("convert",): (("output", "positives", "unlabeled", "feature_map"), ("like", "file")),
