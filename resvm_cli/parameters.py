@@ -464,8 +464,8 @@ class RankingParameters:
     )
     why: int | None = _integer(
         None,
-        "For the top N rows, show which known positives support them and which rows of U count"
-        " against them (linear: which features).",
+        "For the top N rows, show which known positives support them, which rows of U count"
+        " against them, and which features matter most (linear: only features).",
         low=1, high=MAX_REASONS, panel=RANKING,
     )  # fmt: skip
 

@@ -35,6 +35,7 @@ QUANTILE_ROWS = 0x7175616E  # rows that quantiles and bins of features are learn
 RESAMPLES = 0x72616E6B  # members resampled for rank intervals
 BASELINES = 0x62617365  # rows that baselines are compared on; followed by 1: folds of P
 IMPORTANCE = 0x696D706F  # rows to permute features of; followed by 1 + member: permutations
+EFFECTS = 0x65666665  # rows of U whose values replace those of an explained row
 RHO = 0x72686F20  # fractions of fitted positives that are positive, shuffled over resamples
 # Per benchmark; followed by numbers that identify the cell.
 BENCHMARK_POOL = 0x706F6F6C  # rows of a large file that all sets are drawn from

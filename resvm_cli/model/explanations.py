@@ -3,6 +3,9 @@
 The mean value of the members that have not seen a row is a constant plus a sum over their support
 vectors: coefficient times kernel value. Linear members have feature weights instead. Groups of
 members are standardized and weighted as in the mean value.
+
+Members with support vectors have no sum over features. A feature's effect on a row is the row's
+value minus the mean value of copies in which the feature is like other rows of U.
 """
 
 from __future__ import annotations
@@ -12,7 +15,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from resvm_cli.model.ensemble import Ensemble
+from resvm_cli import randomness
+from resvm_cli.model.ensemble import Ensemble, Predictor
+from resvm_cli.model.feature_weights import FeatureBins, Relevance
+from resvm_cli.model.out_of_bag import decide_out_of_bag
+from resvm_cli.model.pu_data import PUData
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
@@ -21,6 +28,10 @@ from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import SparseMatrix
 
 NOT_KNOWN = -1  # a support vector that equals no training row
+N_QUANTILES = 5  # of a feature's values among rows of U
+SAMPLED_ROWS = 200  # of U, for the quantiles
+MAX_CHANGED = 50  # features of a row
+CELLS_AT_ONCE = 1 << 21  # copies of a row times features
 
 
 @dataclass(frozen=True)
@@ -280,3 +291,93 @@ def _largest(
     chosen = np.flatnonzero(sizes > 0)
     order = chosen[np.argsort(-sizes[chosen], kind="stable")][:most]
     return tuple(Term(int(numbers[at]), float(amounts[at])) for at in order)
+
+
+class FeatureEffects:
+    """The effects of features on rows, from copies scored by the members that lack the row."""
+
+    def __init__(self, predictor: Predictor, data: PUData, seed: int) -> None:
+        self._predictor = predictor
+        bits = randomness.run_bits(seed, randomness.EFFECTS)
+        known = data.positives.take(randomness.sample(bits, len(data.positives), SAMPLED_ROWS))
+        others = data.fetch(randomness.sample(bits, data.n_unlabeled, SAMPLED_ROWS))
+        rows = Rows.concatenate([known, others]).without_zeros()
+        self._features = Columns(rows.indices, lasting=True)
+        # the last column is for features that do not occur in these rows
+        self._relevance = np.zeros(len(self._features) + 1)
+        if len(self._features) > MAX_CHANGED:
+            relevance = Relevance(rows, FeatureBins.learn(rows))
+            found = relevance.weights(np.arange(len(known)), np.arange(len(known), len(rows)), 1.0)
+            self._relevance[self._features.places(found.indices)] = found.values
+        self._quantiles, self._range = self._learned(others.without_zeros())
+        self._common = self._features.present[self._quantiles[:, :-1].any(axis=0)]
+
+    def _learned(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """Return the quantiles of each feature, zeros included, and the range of its values."""
+        width = len(self._features)
+        place = self._features.places(rows.indices)
+        values = np.append(rows.values[np.lexsort((rows.values, place))], 0.0)
+        counts = np.bincount(place, minlength=width)
+        negative = np.bincount(place[rows.values < 0], minlength=width)
+        first, zeros = np.cumsum(counts) - counts, len(rows) - counts
+
+        def ranked(rank: int) -> FloatArray:
+            entry = np.where(rank < negative, rank, rank - zeros)
+            is_zero = (rank >= negative) & (rank < negative + zeros)
+            return np.append(values[np.where(is_zero, -1, first + entry)], 0.0)
+
+        ranks = [(2 * k + 1) * len(rows) // (2 * N_QUANTILES) for k in range(N_QUANTILES)]
+        return np.array([ranked(rank) for rank in ranks]), ranked(len(rows) - 1) - ranked(0)
+
+    def of_row(self, row: Rows, unseen: BoolArray, most: int) -> Iterator[tuple[int, float, float]]:
+        """Yield the features with the largest effects of either sign, their values and effects."""
+        row = row.without_zeros()
+        features = distinct(np.concatenate([row.indices, self._common]))
+        own = np.zeros(len(features))
+        own[np.searchsorted(features, row.indices)] = row.values
+        place = self._features.places(features.astype(np.int32))
+        chosen = self._chosen(own, place) if unseen.any() else place[:0]
+        if not len(chosen):
+            return
+        others = self._quantiles[:, place[chosen]].T
+        changed = others != own[chosen, None]
+        is_new = changed.copy()  # equal quantiles need one copy
+        is_new[:, 1:] &= others[:, 1:] != others[:, :-1]
+        columns = np.append(chosen[0], np.repeat(chosen, is_new.sum(axis=1)))
+        values = np.append(own[chosen[0]], others[is_new])  # first the row itself
+        means = self._means(Rows.one_row(features, own), columns, values, unseen)
+        copies = np.cumsum(is_new).reshape(is_new.shape)
+        effects = np.where(changed, means[0] - means[copies], 0.0).mean(axis=1)
+        for at in np.argsort(-np.abs(effects), kind="stable")[:most]:
+            if effects[at]:
+                feature = chosen[at]
+                yield int(features[feature]), float(own[feature]), float(effects[at])
+
+    def _chosen(self, own: FloatArray, place: IntArray) -> IntArray:
+        """Return the features to change: those unlike U, and of many the most relevant ones."""
+        apart = np.abs(self._quantiles[:, place] - own).mean(axis=0)
+        chosen = np.flatnonzero(apart)
+        if len(chosen) > MAX_CHANGED:
+            place = place[chosen]
+            ratio = apart[chosen] / np.maximum(self._range[place], apart[chosen])
+            order = np.lexsort((-ratio, -ratio * self._relevance[place]))
+            chosen = np.sort(chosen[order[:MAX_CHANGED]])
+        return chosen
+
+    def _means(
+        self, row: Rows, columns: IntArray, values: FloatArray, unseen: BoolArray
+    ) -> FloatArray:
+        """Return the mean values of copies of a row, in each of which one entry is replaced."""
+        means = np.empty(len(values))
+        step = max(1, CELLS_AT_ONCE // len(row.values))
+        for start in range(0, len(values), step):
+            part = slice(start, start + step)
+            matrix = np.tile(row.values, (len(values[part]), 1))
+            matrix[np.arange(len(matrix)), columns[part]] = values[part]
+            copies = Rows.from_dense(matrix, 0)
+            copies = Rows(copies.indptr, row.indices[copies.indices], copies.values)
+            found = self._predictor.member_values(copies)
+            groups = self._predictor.ensemble.groups
+            scored_by = np.broadcast_to(unseen, found.shape)
+            means[part] = decide_out_of_bag(found, scored_by, groups).means
+        return means

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from resvm_cli.model import explanations
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.explanations import Explainer
+from resvm_cli.model.explanations import Explainer, FeatureEffects
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData
@@ -245,3 +246,68 @@ def test_given_kernel_values_are_looked_up():
     parts, means, _ = judged(data, trained, trained.ensemble)
     assert np.allclose([one.value for one in parts], means, atol=1e-9, equal_nan=True)
     assert any(one.positives for one in parts)
+
+
+SMALL_BAGS = {"n_models": 7, "n_pos": 6, "n_unl": 12}
+EFFECT_CASES = [
+    *(
+        (TrainingChoice.from_params(MethodParameters(kernel=kernel, **SMALL_BAGS)), None)
+        for kernel in ("rbf", "poly", "sigmoid", "tanimoto", "minmax")
+    ),
+    (TrainingChoice.from_params(WEIGHTED), "quantile"),
+    (TrainingChoice(MIXED), "standard"),
+]
+
+
+@pytest.mark.parametrize(("choice", "scale"), EFFECT_CASES)
+def test_effects_are_those_of_copies_predicted_one_by_one(choice, scale):
+    data, trained = fitted(choice, scale)
+    predictor = Predictor(trained.ensemble)
+    _, means, absent = judged(data, trained, trained.ensemble)
+    effects = FeatureEffects(predictor, data, 0)
+    ordered = np.sort(OTHERS, axis=0)
+    everything = np.vstack([KNOWN, OTHERS])
+    scored = np.flatnonzero(absent.any(axis=1))
+    assert len(scored) > 20
+    for number in scored[::7]:
+        row = everything[number]
+        expected = np.zeros(6)
+        for feature in range(6):
+            for other in ordered[[4, 12, 20, 28, 36], feature]:  # of 40 rows
+                copy = row.copy()
+                copy[feature] = other
+                values = predictor.member_values(Rows.from_dense([copy], 1))
+                mean = decide_out_of_bag(values, absent[[number]], trained.ensemble.groups).means[0]
+                expected[feature] += (means[number] - mean) / 5
+        given = Rows.from_dense([row], 1)
+        found = list(effects.of_row(given, absent[number], EVERYTHING))
+        assert {one[0]: one[2] for one in found} == pytest.approx(
+            {at + 1: effect for at, effect in enumerate(expected) if effect}, abs=1e-9
+        )
+        assert {one[0]: one[1] for one in found} == {one[0]: row[one[0] - 1] for one in found}
+        sizes = [abs(effect) for _, _, effect in found]
+        assert sizes == sorted(sizes, reverse=True)
+        assert list(effects.of_row(given, absent[number], 2)) == found[:2]
+    assert not list(effects.of_row(given, np.zeros_like(absent[0]), 2))
+
+
+@pytest.mark.parametrize(("width", "cells"), [(20, 1 << 21), (300, 1 << 21), (300, 1000)])
+def test_a_planted_feature_has_the_largest_effect(width, cells, monkeypatch):
+    monkeypatch.setattr(explanations, "CELLS_AT_ONCE", cells)
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(60, width)) * (rng.random((60, width)) < 0.5)
+    others = rng.normal(size=(300, width)) * (rng.random((300, width)) < 0.5)
+    known[:, 7] = 5 + rng.random(60)
+    others[:, 7] = 1 + rng.random(300)
+    others[:30, 7] += 4
+    others[30:42, 7] = 60.0  # in relation to this range, noise differs more from U
+    data = MemoryData(Rows.from_dense(known, 1), Rows.from_dense(others, 1))
+    params = MethodParameters(n_models=20, n_pos=30, n_unl=60)
+    _, trained = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
+    effects = FeatureEffects(Predictor(trained.ensemble), data, 0)
+    for number in (1, 2, 3):
+        given = Rows.from_dense(others[[number]], 1)
+        first, *rest = effects.of_row(given, np.ones(20, bool), EVERYTHING)
+        assert first[:2] == (8, others[number, 7])
+        assert first[2] > 3 * abs(rest[0][2])
+        assert len(rest) < explanations.MAX_CHANGED

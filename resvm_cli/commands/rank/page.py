@@ -216,6 +216,7 @@ def _page_reasons(reasons: Sequence[Reasons]) -> list[dict[str, Any]]:
                     ("known positives that support it", one.positives),
                     ("rows of U that count against it", one.unlabeled),
                     ("features with the largest weight", one.features),
+                    ("features with the largest effect", one.effect_terms),
                 )
                 if found
             ],

@@ -83,7 +83,7 @@ class RankRequest(RankingParameters):
     negatives: str | None = None  # a file of trusted negatives
     tested: str | None = None  # a file of outcomes of rows of U
     exclude: str | None = None  # a file of ids of rows of U that cannot be tested
-    feature_map: str | None = None  # names of features, for linear members
+    feature_map: str | None = None  # names of features
     annotate: str | None = None  # where to write the table with its ranks
     intervals: bool = True
     page: bool = False  # compute what the HTML page shows

@@ -15,6 +15,7 @@ from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
+from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # number of rows or features shown for and against
 ROWS_AT_ONCE = 64
+MAX_ROWS = 40  # with effects of features, which take longer
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,22 @@ class Contribution:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """How much a feature matters to a row: its value minus that with the feature as in U."""
+
+    feature: int
+    name: str
+    value: float  # of the feature, unscaled
+    effect: float
+
+
+@dataclass(frozen=True)
 class Reasons:
     """A row's value as a sum, with its largest terms.
 
     The value is the mean over the members that have not seen the row, whatever the decision rule.
-    It is a sum over features for linear members, and over training rows for all others.
+    It is a sum over features for linear members, and over training rows for all others, for
+    which effects tell which features matter.
     """
 
     rank: int
@@ -50,17 +63,24 @@ class Reasons:
     positives: tuple[Contribution, ...]
     unlabeled: tuple[Contribution, ...]
     features: tuple[Contribution, ...]
+    effects: tuple[Effect, ...]
+
+    @property
+    def effect_terms(self) -> tuple[Contribution, ...]:
+        """The effects, with values beside the names."""
+        return tuple(
+            Contribution(f"{one.name} = {one.value:.4g}", one.effect) for one in self.effects
+        )
 
 
 def feature_names(path: str | None, kernels: Collection[str]) -> list[str] | None:
-    """Return the names in a feature map, which only linear members can use."""
+    """Return the names in a feature map."""
     if path is None:
         return None
-    if "linear" not in kernels:
+    if "precomputed" in kernels:
         raise ParameterError(
-            "{feature_map} names features, but values of the {name} kernel are sums over rows",
-            "leave {feature_map} out, or use {kernel:linear}",
-            name=" and ".join(kernels),
+            "{feature_map} names features, but a precomputed kernel has none",
+            "leave {feature_map} out",
         )
     from resvm_cli.tables.encoding import read_feature_map
 
@@ -87,6 +107,7 @@ def reasons_of(
     parts = Explainer(ensemble, data.positives, data.fetch(drawn), drawn, problems)
     of_rows = not ensemble.linear
     of_features = any(group.kernel.name == "linear" for group in ensemble.groups)
+    effects = _effects(wanted.numbers[:MAX_ROWS], data, plan.seed, scorer, names)
     ids = data.ids()
     ranks = wanted.ranks if wanted.ranks is not None else np.arange(1, len(wanted) + 1)
 
@@ -115,10 +136,34 @@ def reasons_of(
                     tuple(map(row_named, one.positives)),
                     tuple(map(row_named, one.unlabeled)),
                     tuple(map(feature_named, one.features)),
+                    effects[index] if index < len(effects) else (),
                 )
             )
         run.progress("explaining", len(found), len(wanted))
     return tuple(found)
+
+
+def _effects(
+    numbers: IntArray, data: PUData, seed: int, scorer: OutOfBagScorer, names: list[str] | None
+) -> list[tuple[Effect, ...]]:
+    """Return the effects of features on these rows, if they have features and members need it."""
+    from resvm_cli.model.explanations import FeatureEffects
+
+    ensemble = scorer.predictor.ensemble
+    if ensemble.linear or ensemble.is_precomputed or not len(numbers):
+        return []
+    rows = _rows_of(numbers, data)
+    unseen = scorer.unseen_mask.unseen(numbers, rows)
+    effects = FeatureEffects(scorer.predictor, data, seed)
+
+    def work(at: int) -> tuple[Effect, ...]:
+        found = effects.of_row(rows.slice(at, at + 1), unseen[at], SHOWN)
+        return tuple(
+            Effect(feature, feature_name(feature, names, data), value, effect)
+            for feature, value, effect in found
+        )
+
+    return list(parallel.run(work, range(len(rows)), scorer.run.threads()))
 
 
 def _rows_of(numbers: IntArray, data: PUData) -> Rows:

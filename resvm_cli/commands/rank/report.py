@@ -168,6 +168,7 @@ def show_reasons(reasons: Sequence[Reasons]) -> None:
             ("for", one.positives),
             ("against", one.unlabeled),
             ("features", one.features),
+            ("effects", one.effect_terms),
         ):
             if found:
                 texts = (f"{each.name} ({each.amount:+.3g})" for each in found)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import resvm_cli
+from resvm_cli.commands.rank import reasons
 from tests.conftest import train_arguments, write_svm
 from tests.training.test_choice import MIXED, described
 
@@ -90,14 +91,45 @@ def test_linear_members_tell_features_by_name(problem, resvm, tmp_path):
         assert one["of_positives"] is None
         total = sum(part["amount"] for part in one["features"]) + one["constant"]
         assert total == pytest.approx(one["mean_value"])
-    ran = resvm(*data, *asked, "--map", tmp_path / "map.json")
-    assert (ran.code, "sums over rows" in ran.err) == (2, True)
+        assert one["effects"] == []
     short = json.loads((tmp_path / "map.json").read_text())
     short["features"] = short["features"][:1]
     short["columns"] = short["columns"][:1]
     (tmp_path / "short.json").write_text(json.dumps(short))
     ran = resvm(*data, "-t", "linear", *asked, "--map", tmp_path / "short.json")
     assert ran.code == 3, ran.err
+
+
+def test_other_members_tell_features_by_name_too(problem, resvm, tmp_path):
+    (tmp_path / "table.csv").write_text("f1,f2,f3,f4,f5\n1,2,3,4,5\n")
+    converted = ["convert", tmp_path / "table.csv", "-o", tmp_path / "rows.svm"]
+    assert resvm(*converted, "--map", tmp_path / "map.json").code == 0
+    asked = ("--why", 2, "--why-out", tmp_path / "why", "--map", tmp_path / "map.json")
+    ran = resvm(*[word for word in quick(problem, *asked) if word != "-q"])
+    assert ran.code == 0, ran.err
+    for one in told(tmp_path / "why"):
+        assert [f"f{each['feature']}" for each in one["effects"]] == [
+            each["name"] for each in one["effects"]
+        ]
+        assert len(one["effects"]) == 5
+    first = told(tmp_path / "why")[0]["effects"][0]
+    assert f"effects: {first['name']} = {first['value']:.4g} ({first['effect']:+.3g})" in ran.err
+
+
+def test_a_precomputed_kernel_has_no_features_to_name():
+    with pytest.raises(ValueError, match="a precomputed kernel has none"):
+        reasons.feature_names("missing", ["precomputed"])
+
+
+def test_only_the_first_rows_have_effects(problem, monkeypatch):
+    monkeypatch.setattr(reasons, "MAX_ROWS", 2)
+    read = [resvm_cli.read_svmlight(problem / name, features=5) for name in ("pos.svm", "unl.svm")]
+    X = np.vstack([one.X.toarray() for one in read])
+    ranking = resvm_cli.rank(X, np.arange(len(X)) < 30, positive_label=True, n_models=9, why=4)
+    assert [bool(one.effects) for one in ranking.reasons] == [True, True, False, False]
+    for one in ranking.reasons[:2]:
+        for each in one.effects:
+            assert X[int(one.id), int(each.name) - 1] == each.value
 
 
 def test_reasons_of_a_mixed_model_are_rows_and_features(problem, resvm, tmp_path):
@@ -150,6 +182,7 @@ def test_a_page_has_the_reasons_to_click(problem, resvm, tmp_path):
     assert resvm(*quick(problem, "--why", 2, "--html", page)).code == 0
     text = page.read_text()
     assert '"known positives that support it"' in text
+    assert '"features with the largest effect"' in text
     assert "reasonsOf" in text
     assert resvm(*quick(problem, "--html", page)).code == 0
     assert '"known positives that support it"' not in page.read_text()
