@@ -60,7 +60,7 @@ class FeatureStats:
             apart = values - self._pivot[indices]
             np.add.at(self._sum, indices, apart)
             np.add.at(self._squares, indices, apart * apart)
-        np.add.at(self._count, indices, 1)
+        np.add.at(self._count, indices, 1.0)  # an integer would be cast one by one
         np.minimum.at(self._low, indices, values)
         np.maximum.at(self._high, indices, values)
 
