@@ -343,7 +343,7 @@ def _require_same(name: str, there: object, here: object, path: str) -> None:
     difference = "with" if here is None else "with different"
     raise ModelError(
         Message("{path}: was trained " + difference + " {" + name + "}", path=path),
-        Message(f"give the {name} it was trained with"),
+        Message("give the {" + name + "} it was trained with"),
     )
 
 

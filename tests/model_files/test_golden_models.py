@@ -82,12 +82,15 @@ def test_format_3_has_weighted_quantiles_of_table_columns():
     assert stored.decision.threshold.chosen
 
 
-def test_bags_of_format_3_are_drawn_again_for_the_same_groups_only(resvm):
+def test_bags_of_format_3_are_drawn_again_for_the_same_groups_and_negatives_only(resvm):
     rank = ("rank", "--data", TABLE, *LABELS, "--model", GOLDEN / "format-3", "-q")
-    ran = resvm(*rank, "--groups", GOLDEN / "format-3.groups")
+    groups, negatives = ("--groups", GOLDEN / "format-3.groups"), ("--negative-label", "no")
+    ran = resvm(*rank, *groups, *negatives)
     assert ran.code == 0, ran.err
-    assert len(ran.out.splitlines()) == 1 + 44
-    assert resvm(*rank).code != 0
+    assert len(ran.out.splitlines()) == 1 + 40
+    for options, missing in ((groups, "--known-negatives"), (negatives, "--groups")):
+        ran = resvm(*rank, *options)
+        assert (ran.code, f"give the {missing} it was trained with" in ran.err) == (4, True)
 
 
 @pytest.mark.parametrize("number", [1, 2])
