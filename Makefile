@@ -48,8 +48,9 @@ install: $(VENV)/.core ## make a virtual environment in .venv and install resvm 
 demo: $(VENV)/.core ## train, predict, score and inspect on sample_data/
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh sample_data/demo.sh
 
+# More workers than cores: tests wait for programs and disks.
 test: $(VENV)/.test ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 4 --dist worksteal
 
 test-quick: $(VENV)/.test ## run the quick tests, which start no program, in half a minute
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'quick and not slow'

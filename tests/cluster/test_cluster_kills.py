@@ -133,6 +133,7 @@ def test_a_scheduler_that_is_killed_is_named_and_the_run_goes_on_elsewhere(comma
     assert results(command, target) == results(command, tmp_path / "here")
 
 
+@pytest.mark.chaos
 def test_when_all_workers_are_gone_others_may_come(tmp_path):
     words = [*COMMANDS["train"], 300]
     target = tmp_path / "there"

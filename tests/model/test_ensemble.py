@@ -207,6 +207,7 @@ def test_a_rows_value_does_not_depend_on_its_place_in_a_block(
     assert {value.tobytes() for value in everywhere} == {alone[0].tobytes()}
 
 
+@pytest.mark.slow
 def test_nor_does_it_on_other_processors():
     # OpenBLAS picks its kernels by processor; this one every x86-64 has, elsewhere it is ignored
     name = "test_a_rows_value_does_not_depend_on_its_place_in_a_block"

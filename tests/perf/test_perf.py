@@ -77,6 +77,7 @@ def quiet(text: str) -> None:
     del text
 
 
+@pytest.mark.slow
 def test_resvm_and_scikit_learn_train_members_that_agree(bench):
     group = first_group(bench, "train")
     kept = [case for case in group.cases if case.name in (group.cases[0].name, SVC)]
@@ -305,6 +306,7 @@ def test_json_holds_every_row_and_every_figure_asked_for():
     assert (group["asked"][0]["ratio"], group["asked"][0]["met"]) == (2.0, False)
 
 
+@pytest.mark.slow
 def test_a_program_writes_the_same_bytes_as_itself_and_not_as_with_another_seed(tmp_path, capsys):
     from perf.same_bytes import Draw, compare
 

@@ -132,6 +132,7 @@ def test_libsvm_prints_nothing(capfd):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")
+@pytest.mark.slow
 def test_training_leaks_no_memory():
     script = """
 import sys

@@ -600,9 +600,9 @@ def test_rank_and_grow_need_the_groups_that_the_model_was_trained_with(problem, 
     data, model = train_arguments(problem)[1:], grouped / "m"
     before = snapshot(model)
     for command in (["rank", *data, "--model", model], ["train", *data, "--grow", 5, "-o", model]):
-        assert_exit(resvm(*command), 4, "was trained with --groups", "give the groups")
+        assert_exit(resvm(*command), 4, "was trained with --groups", "give the --groups")
         ran = resvm(*command, "--groups", grouped / "other")
-        assert_exit(ran, 4, "was trained with different --groups", "give the groups")
+        assert_exit(ran, 4, "was trained with different --groups", "give the --groups")
     assert snapshot(model) == before
     ranks = [
         resvm("rank", *data, "--model", model, "--groups", grouped / name).out
