@@ -26,7 +26,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray
 from resvm_cli.svm.products import kernel_products, kernel_values
 
-NEAR = 0.05  # chosen with SURE by studies/campaigns.py
+NEAR = 0.05  # as SURE, chosen on few draws of sets that studies/campaigns.py does not judge
 SURE = 0.9
 # Candidates per row of the batch, and in all: their kernel matrix has at most 128 MB.
 CANDIDATES, MAX_CANDIDATES = 10, 4000
@@ -45,12 +45,13 @@ class BatchSummary:
 
 def excluded_rows(ids: Sequence[str], excluded: Iterable[tuple[str, str]]) -> BoolArray:
     """Return which rows have an excluded id; each of these comes with its location."""
-    wanted = dict(excluded)
-    for row_id in wanted.keys() - set(ids):
-        raise DataError(
-            f"{wanted[row_id]}: '{row_id}' is not the id of a row of U",
-            "list ids of unlabeled rows that cannot be tested",
-        )
+    wanted, known = dict(excluded), set(ids)
+    for row_id, location in wanted.items():
+        if row_id not in known:
+            raise DataError(
+                f"{location}: '{row_id}' is not the id of a row of U",
+                "list ids of unlabeled rows that cannot be tested",
+            )
     return np.array([row_id in wanted for row_id in ids], bool)
 
 
