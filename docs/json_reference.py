@@ -17,7 +17,7 @@ SUFFIX = ".schema.json"
 COMMON = "common"
 # in the order of the page: what commands print, then the files and lines that they write
 NAMES = (
-    *("train", "part", "tune", "tune-task", "score", "compare", "predict", "predict-files"),
+    *("train", "part", "tune", "tune-task", "score", "predict", "predict-files"),
     *("rank", "inspect", "simulate", "check", "convert"),
     *("benchmark", "benchmark-report", "figure", "benchmark-join"),
     *("prediction", "ranked-row", "reasons", "feature-map"),

@@ -32,7 +32,7 @@ N_DESCRIPTORS = 4  # standard input, output and error, and where to tell its num
 # What few commands import, in a process that forks those alone: to fork a large one takes longer.
 FIGURES = ("scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg")
 CLUSTER = ("distributed",)
-MORE = {"--cluster": CLUSTER, "--compare": FIGURES, "report": FIGURES, "figure": FIGURES}
+MORE = {"--cluster": CLUSTER, "report": FIGURES, "figure": FIGURES}
 
 
 class Forked:

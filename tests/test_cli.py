@@ -342,10 +342,6 @@ def test_no_escape_sequence_reaches_the_terminal(problem, model, resvm, tmp_path
     (tmp_path / "known too").write_text("x\n")
     (tmp_path / "rows").write_text("1 0.9 # x\n1 0.9 # \x9b31mx\n")
     shutil.copytree(model, tmp_path / f"{escape}m")
-    (tmp_path / "runs.csv").write_text(
-        "data set,repetition,method,value\n"
-        + "".join(f"{escape}d,{n},{escape}{m},0.{n}\n" for n in (1, 2) for m in "ab")
-    )
     for command in (
         ("check", named),
         ("predict", model, named),
@@ -353,7 +349,6 @@ def test_no_escape_sequence_reaches_the_terminal(problem, model, resvm, tmp_path
         ("score", pred, pred, "--labels", pred, "--bootstrap", 0),
         ("score", tmp_path / "rows", "--positive-ids", tmp_path / "known"),
         ("score", tmp_path / "rows", "--positive-ids", tmp_path / "known too"),
-        ("score", "--compare", tmp_path / "runs.csv"),
         ("inspect", tmp_path / f"{escape}m"),
         ("train", "-P", problem / "pos.svm", "-U", problem / "unl.svm", "--n-models", 2, "-o",
          tmp_path / f"{escape}n"),

@@ -153,11 +153,6 @@ def use_scores(work: Work) -> None:
     corrected = ("--pu", "--contamination-pos", "0..0.1", "--contamination-unl")
     work.json(*score, *corrected, "0.1..0.3", "--bootstrap", 20)
     work.json(*score, *corrected, "estimate", "--bootstrap", 20)
-    runs = ["data set,repetition,method,value"]
-    for number in range(24):
-        runs.append(f"{number % 3},{number // 6},{'ab'[number // 3 % 2]},{number * 7 % 11}")
-    (work.folder / "runs.csv").write_text("\n".join(runs))
-    work.json("score", "--compare", "runs.csv")
 
 
 def use_data(work: Work) -> None:
@@ -214,7 +209,7 @@ MAKERS: dict[Callable[[Work], None], tuple[str, ...]] = {
     use_tuning: ("tune", "tune-task", "trial", "best-1", "best-2", "best-3"),
     use_predictions: ("predict", "predict-files", "prediction"),
     use_rankings: ("rank", "ranked-row", "reasons"),
-    use_scores: ("score", "compare"),
+    use_scores: ("score",),
     use_data: ("simulate", "check", "convert", "feature-map"),
     use_benchmarks: (
         *("benchmark", "benchmark-report", "benchmark-join", "benchmark-result"),

@@ -29,13 +29,6 @@ def wilcoxon_p(first: npt.ArrayLike, second: npt.ArrayLike, alternative: str = "
     return float(wilcoxon(difference, alternative=alternative).pvalue)
 
 
-def wins(values: npt.ArrayLike) -> list[int]:
-    """Count how often each column has the largest value in a row; ties count for every column."""
-    table = np.asarray(values, np.float64)
-    best = table == table.max(axis=1, keepdims=True)
-    return [int(count) for count in best.sum(axis=0)]
-
-
 def shared_wins(values: npt.ArrayLike) -> list[float]:
     """Count how often each column has the largest value in a row; ties are split equally."""
     table = np.asarray(values, np.float64)

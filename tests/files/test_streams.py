@@ -32,7 +32,6 @@ def test_a_very_long_line_is_refused_in_little_memory(model, tmp_path):
             ("check", bomb),
             ("score", bomb, "--labels", SAMPLE / "digits/test.svm"),
             ("score", SAMPLE / "digits/test.svm", "--labels", bomb),
-            ("score", "--compare", bomb),
             ("rank", "--data", SAMPLE / "digits/test.svm", "--positive-ids", bomb),
         ):
             ran = run(script_command(script, *command))

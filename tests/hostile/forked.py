@@ -25,12 +25,12 @@ def warm_up() -> None:
     cli.app_of(cli.COMMANDS)
     for name in (
         "benchmark.report", "benchmark.run", "commands.convert.convert",
-        "commands.predict.predict", "commands.rank.rank", "commands.score.compare",
+        "commands.predict.predict", "commands.rank.rank",
         "commands.score.score", "tables.features", "training.parts", "tuning.trials",
     ):  # fmt: skip
         __import__(f"resvm_cli.{name}")
     __import__("scipy.sparse")
-    __import__("scipy.stats")  # half a second of every comparison
+    __import__("scipy.stats")  # half a second of every report
 
 
 def resvm(*arguments: object, env: dict[str, str] | None = None) -> Ran:

@@ -364,20 +364,12 @@ def _grids(path: str) -> None:
     read_grids(path)
 
 
-def _compare(path: str) -> None:
-    from resvm_cli.commands.score.compare import compare
-
-    with np.errstate(all="ignore"):
-        compare(path)
-
-
 def _head(path: Path) -> bytes:
     return b"".join(path.read_bytes().splitlines(keepends=True)[:KEPT_LINES])
 
 
 def texts(problem: Path) -> dict[str, Reader]:
     """Files that are one text."""
-    from resvm_cli.commands.score.compare import read_runs
     from resvm_cli.files import row_lists
     from resvm_cli.files import svmlight as svmlight_files
 
@@ -403,8 +395,6 @@ def texts(problem: Path) -> dict[str, Reader]:
         "known ids": Reader(seed("ids"), text, read_with(row_lists.read_known_ids), 24),
         "names": Reader(seed("names"), text, read_with(row_lists.read_row_ids), 24),
         "labels": Reader(seed("labels"), text, labels, 24),
-        "repeated runs": Reader(whole("runs.csv"), text, read_with(read_runs), 18),
-        "compared runs": Reader(whole("runs.csv"), text, read_with(_compare)),
         "parameters": Reader(whole("t/best.json"), document, read_with(_params), 24),
         "feature map": Reader(
             whole("map.json"), document, read_with(partial(_feature_map, seed("table.csv"))), 18

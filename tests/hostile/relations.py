@@ -133,7 +133,6 @@ COMMANDS = (
         {"predictions": "pred.csv", "ids": "ids"},
         {"curve": "new.csv"},
     ),
-    Command("score, runs", "score --compare {runs}", {"runs": "runs.csv"}),
     Command(
         "merge",
         "merge {first} {second} -o {model}",

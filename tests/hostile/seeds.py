@@ -44,8 +44,6 @@ def make_files(folder: Path) -> Path:
     (folder / "names").write_text("".join(f"{name}\n" for name in ids))
     (folder / "groups").write_text("".join(f"g{number % 7}\n" for number in range(60)))
     (folder / "labels").write_text("".join(f"{label}\n" for label in labels))
-    runs = [f"d{d},{n},{m},0.{n}{d}" for d in range(3) for n in range(3) for m in "ab"]
-    (folder / "runs.csv").write_text("\n".join(["data set,repetition,method,value", *runs]) + "\n")
     (folder / "scheduler.json").write_text(
         json.dumps({"type": "Scheduler", "id": "s", "address": "tcp://127.0.0.1:1", "workers": {}})
     )

@@ -38,10 +38,6 @@ def test_ranks_share_ties_and_the_largest_value_is_first():
     assert ranks.tolist() == [1.25, 2.25, 2.5]
 
 
-def test_wins_are_counted_for_all_that_share_the_first_place():
-    assert significance.wins([[1.0, 2.0], [3.0, 3.0], [5.0, 4.0]]) == [2, 2]
-
-
 def test_friedman_and_its_pairs_are_scipys():
     found = significance.over_data_sets(["cwsvm", "bagging", "resvm"], THREE)
     expected = stats.friedmanchisquare(*THREE.T)

@@ -256,7 +256,7 @@ def test_a_panel_is_in_one_piece(command):
     [
         ("predict", "[OPTIONS] MODEL [FILE]..."),
         ("check", "[OPTIONS] FILE..."),
-        ("score", "[OPTIONS] [PREDICTIONS...]"),
+        ("score", "[OPTIONS] PREDICTIONS..."),
     ],
 )
 def test_what_is_required_stands_without_braces_in_the_usage(command, usage):
@@ -332,7 +332,7 @@ PATHS = {
     ("tune",): (("output", "plot"), (*TRAINING_FILES, "folds_file", "cluster")),
     ("score",): (
         ("plot", "html", "curve"),
-        ("labels", "positive_ids", "files", "model", "compare"),
+        ("labels", "positive_ids", "files", "model"),
     ),
     ("rank",): (
         ("output", "html", "annotate", "why_out"),

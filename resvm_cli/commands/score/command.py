@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from resvm_cli.report.charts import Kind
 
 unlabeled_option = partial(option, panel="Positive and unlabeled rows")
-runs_option = partial(option, panel="Repeated runs")
 
 
 @option_group
@@ -117,9 +115,7 @@ class UnlabeledOptions:
 class OutputOptions:
     """Where results are written."""
 
-    plot: str | None = output_option(
-        "--plot FILE", "Plot PR and ROC curves, or critical differences (.png, .svg, .pdf)."
-    )
+    plot: str | None = output_option("--plot FILE", "Plot PR and ROC curves (.png, .svg, .pdf).")
     html: str | None = output_option(
         "--html FILE", "Write an HTML page with curves and an adjustable threshold."
     )
@@ -133,10 +129,8 @@ class OutputOptions:
 @fold_options
 def score(
     *,
-    files: list[str] | None = argument(
-        "PREDICTIONS...",
-        "Output of predict or rank, or one number per line (- is stdin).",
-        default=None,
+    files: list[str] = argument(
+        "PREDICTIONS...", "Output of predict or rank, or one number per line (- is stdin)."
     ),
     labels: str | None = data_option(
         "--labels FILE", "Labels: an svmlight file, or one label per line."
@@ -151,44 +145,20 @@ def score(
     ),
     figures: FigureOptions,
     unlabeled: UnlabeledOptions,
-    compare: str | None = runs_option(
-        "--compare FILE",
-        "Compare methods instead, from a CSV file: data set, repetition, method, value.",
-    ),
-    reference: str | None = runs_option(
-        "--reference METHOD",
-        "Method to test against each of the others.",
-        show_default="the method with the best average rank",
-    ),
     outputs: OutputOptions,
 ) -> None:
     """Evaluate decision values: PR and ROC areas, precision, recall and more, with intervals.
 
     With --pu, report metrics for positive and unlabeled rows. Several files are shown side by side.
-    With --compare, test for differences between methods over repeated runs.
 
     For example:
 
     - `resvm score test.pred --labels test.svm --html report.html`
     - `resvm score ranking.tsv --positive-ids known.txt --pu`
-    - `resvm score --compare results.csv --plot differences.png`
     """
     from resvm_cli.report import charts
 
     kind = None if outputs.plot is None else charts.kind_of(outputs.plot)
-    if compare is not None:
-        predictions = files or labels or positive_ids or unlabeled.pu
-        if predictions or outputs.html or outputs.curve:
-            raise CommandLineError("--compare takes no prediction files, labels, --html or --curve")
-        _compare(compare, reference, outputs, kind)
-        return
-    if not files:
-        raise CommandLineError(
-            "no prediction file given",
-            "resvm score test.pred --labels test.svm, or --compare results.csv",
-        )
-    if reference is not None:
-        raise CommandLineError("--reference requires --compare")
     if outputs.json and outputs.curve == "-":
         raise CommandLineError("--json and --curve - cannot both write to stdout")
     from resvm_cli.commands.score import score as job
@@ -213,21 +183,6 @@ def score(
     with command_run(outputs.quiet) as run:
         result = job.score(request, run)
     _write(result, outputs, kind)
-
-
-def _compare(path: str, reference: str | None, outputs: OutputOptions, kind: Kind | None) -> None:
-    from resvm_cli.commands.score import figures, report
-    from resvm_cli.commands.score.compare import compare
-    from resvm_cli.files.atomic import output
-
-    comparison = compare(path, reference)
-    if outputs.plot is not None and kind is not None:
-        with output(outputs.plot) as write:
-            write(figures.plot_critical_differences(comparison.overall, kind))
-    if outputs.json:
-        terminal.print_json("compare", terminal.finite(asdict(comparison)))
-    elif not outputs.quiet:
-        report.show_comparison(comparison)
 
 
 def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> None:

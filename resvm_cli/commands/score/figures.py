@@ -19,7 +19,6 @@ from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, page, sav
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import FileScore, ScoreResult
-    from resvm_cli.metrics.significance import OverDataSets
 
 TILES = (
     ("average_precision", "average precision"),
@@ -250,49 +249,3 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
         at = [values["recall"], values["precision"], values["fp"] / values["n_negatives"]]
     pr.plot([at[0]], [at[1]], **mark)
     roc.plot([at[2]], [at[0]], **mark)
-
-
-def plot_critical_differences(overall: OverDataSets, kind: Kind) -> bytes:
-    """Plot Demsar's diagram: average ranks, with bars joining methods that do not differ."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    methods = sorted(zip(overall.average_ranks, overall.methods, strict=True))
-    n_methods = len(methods)
-    half = (n_methods + 1) // 2
-    with matplotlib.rc_context(STYLE):
-        height = 1.5 + 0.22 * max(half, n_methods - half) + 0.14 * len(overall.cliques)
-        figure = Figure(figsize=(5.6, height), layout="constrained")
-        axes = figure.subplots()
-        axes.axis("off")
-        margin = 0.35 * (n_methods - 1) + 0.25
-        axes.set_xlim(1 - margin, n_methods + margin)
-        lowest = -1.0 - 0.45 * len(overall.cliques) - 0.8 * half
-        axes.set_ylim(lowest - 0.3, 2.3)
-        axes.plot([1, n_methods], [0, 0], color="black", lw=1)
-        for tick in range(1, n_methods + 1):
-            axes.plot([tick, tick], [0, 0.22], color="black", lw=1)
-            axes.text(tick, 0.35, str(tick), ha="center", va="bottom")
-        width = overall.critical_difference
-        axes.plot([1, 1 + width], [1.6, 1.6], color="black", lw=1.6, marker="|", ms=7)
-        axes.text(1 + width / 2, 1.75, f"CD = {width:.3f}", ha="center", va="bottom")
-        rank_of = {method: rank for rank, method in methods}
-        for number, group in enumerate(overall.cliques):
-            ends = [rank_of[method] for method in group]
-            level = -0.35 - 0.45 * number
-            axes.plot(
-                [min(ends) - 0.03, max(ends) + 0.03], [level, level], color=COLORS[0], lw=3.5,
-                solid_capstyle="butt",
-            )  # fmt: skip
-        first = -0.9 - 0.45 * len(overall.cliques)
-        for number, (rank, method) in enumerate(methods):
-            left = number < half
-            line = number if left else n_methods - 1 - number
-            level = first - 0.8 * line
-            side = 1 - 0.12 * n_methods if left else n_methods + 0.12 * n_methods
-            axes.plot([rank, rank, side], [0, level, level], color="black", lw=0.9)
-            axes.text(
-                side + (-0.05 if left else 0.05), level, f"{method} ({rank:.2f})",
-                ha="right" if left else "left", va="center",
-            )  # fmt: skip
-        return saved(figure, kind)

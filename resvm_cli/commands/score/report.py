@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.report.terminal import finite, harmless, in_options, print_data, print_table
+from resvm_cli.report.terminal import finite, harmless, in_options, print_data
 
 if TYPE_CHECKING:
-    from resvm_cli.commands.score.compare import CompareResult
     from resvm_cli.commands.score.score import FileScore, ScoreResult
-    from resvm_cli.metrics.significance import OverDataSets
 
 CURVE_LINES = 100_000
 # (name of the figure, label in tables and on pages)
@@ -223,64 +221,6 @@ def _confusion(values: dict[str, float]) -> str:
     width = 2 + max(len("predicted +"), *map(len, (tp, fp, fn, tn)))
     rows = (("", "positive", "negative"), ("predicted +", tp, fp), ("predicted -", fn, tn))
     return "\n" + "".join(f"{name:>12}{a:>{width}}{b:>{width}}\n" for name, a, b in rows)
-
-
-def show_comparison(result: CompareResult) -> None:
-    """Print means, wins and tests on stdout; the best mean gets a star."""
-    tested = any(
-        p is not None for data_set in result.data_sets for p in data_set.p_reference_greater
-    )
-    others = [method for method in result.methods if tested and method != result.reference]
-    heads = [f"p, {result.reference} > {method}" for method in others]
-    rows = [["mean (wins)", *(f"{method} " for method in result.methods), *heads]]
-    for data_set in result.data_sets:
-        best = max(data_set.means)
-        means = [
-            f"{mean:.4g} ({won}){'*' if mean == best else ' '}"
-            for mean, won in zip(data_set.means, data_set.wins, strict=True)
-        ]
-        p_values = [
-            _p(p)
-            for method, p in zip(result.methods, data_set.p_reference_greater, strict=True)
-            if method in others
-        ]
-        rows.append([data_set.name, *means, *p_values])
-    blank = [""] * len(others)
-    rows.append(["wins", *(f"{won} " for won in result.wins), *blank])
-    ranks = (f"{rank:.3f} " for rank in result.overall.average_ranks)
-    rows.append(["average rank", *ranks, *blank])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    text = ""
-    for row in rows:
-        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True)]
-        text += "  ".join([f"{row[0]:<{widths[0]}}", *cells]).rstrip() + "\n"
-    print_table(text + "\n" + _verdict(result.overall))
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.2g}"
-
-
-def _verdict(overall: OverDataSets) -> str:
-    lines = []
-    if overall.friedman_p == overall.friedman_p:
-        lines.append(
-            f"Friedman test over {overall.n_data_sets} data sets:"
-            f" chi2 {overall.friedman_statistic:.4g}, p {overall.friedman_p:.3g}"
-        )
-    else:
-        lines.append(
-            "Friedman test: needs at least three methods and two data sets with different results"
-        )
-    lines.append(f"critical difference (Nemenyi, 5 %): {overall.critical_difference:.3f}")
-    for pair in overall.pairs:
-        lines.append(
-            f"  {pair.first} - {pair.second}: Nemenyi p {_p(pair.nemenyi)},"
-            f" Wilcoxon p {_p(pair.wilcoxon)}, Holm-adjusted {_p(pair.holm)}"
-        )
-    for group in overall.cliques:
-        lines.append(f"not significantly different: {', '.join(group)}")
-    return "\n".join(lines) + "\n"
 
 
 def _flat(file: FileScore) -> dict[str, Any]:

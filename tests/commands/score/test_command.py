@@ -417,7 +417,7 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no prediction file given"),
+        ([], "resvm score: PREDICTIONS... is missing"),
         (["a.pred"], "give either --labels or --positive-ids"),
         (["a.pred", "--labels", "zeros", "--positive-ids", "ids"], "give either"),
         (["-", "--labels", "-"], "only one input can be stdin"),
@@ -440,8 +440,6 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
         (["a.pred", "--labels", "zeros", "--model", "m"], "--model requires --pu"),
         (["a.pred", "--labels", "zeros", "-k", "ten"], "integers such as 10,100, got 'ten'"),
         (["a.pred", "--labels", "zeros", "--plot", "x.gif"], "must end in .png, .svg or .pdf"),
-        (["a.pred", "--labels", "zeros", "--reference", "x"], "--reference requires --compare"),
-        (["a.pred", "--compare", "zeros"], "--compare takes no prediction files"),
         (["a.pred", "--labels", "zeros", "--json", "--curve", "-"], "cannot both write to stdout"),
         (["a.pred", "--positive-ids", "ids", "--positive-label", "1"], "requires --labels"),
     ],
@@ -474,72 +472,6 @@ def test_scoring_imports_no_matplotlib_and_a_small_one_no_scipy(folder):
     )
     ran = run(script_command(script), cwd=folder)
     assert ran.out == b"[]\n", ran.err
-
-
-RUNS = "data set,repetition,method,value\n" + "".join(
-    f"{name},{repetition},{method},{base + 0.01 * repetition + gain}\n"
-    for name, base in (("digits", 0.5), ("rings", 0.7), ("genes", 0.6))
-    for repetition in range(6)
-    for method, gain in (("cwsvm", 0.0), ("bagging", 0.003 * (repetition % 3)), ("resvm", 0.02))
-)
-
-
-def test_repeated_runs_are_compared(folder, resvm):
-    (folder / "runs.csv").write_text(RUNS)
-    ran = resvm("score", "--compare", "runs.csv", "--json", cwd=folder)
-    assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
-    assert found["kind"] == "compare"
-    assert found["reference"] == "resvm"
-    assert found["overall"]["average_ranks"] == [3.0, 2.0, 1.0]
-    assert found["data_sets"][0]["p_reference_greater"] == [
-        pytest.approx(1 / 64),
-        pytest.approx(1 / 64),
-        None,
-    ]
-    assert found["wins"] == [0, 0, 18]
-    text = resvm("score", "--compare", "runs.csv", cwd=folder).out.decode()
-    assert "Friedman test over 3 data sets" in text
-    assert "p, resvm > cwsvm" in text
-    assert "critical difference (Nemenyi, 5 %): 1.914" in text
-
-
-@pytest.mark.parametrize("column", ["task", "dataset", "Data_Set", "data set"])
-def test_the_column_of_data_sets_has_several_names(column, folder, resvm):
-    (folder / "named.csv").write_text(RUNS.replace("data set", column, 1))
-    ran = resvm("score", "--compare", "named.csv", "--json", cwd=folder)
-    assert ran.code == 0, ran.err
-    assert len(json.loads(ran.out)["data_sets"]) == 3
-
-
-def test_two_columns_of_data_sets_are_one_too_many(folder, resvm):
-    (folder / "twice.csv").write_text("task,data set,repetition,method,value\na,b,1,m,0.5\n")
-    code, told = bad(resvm, folder, "--compare", "twice.csv")
-    assert code == 3
-    assert "twice.csv:1: several columns match data set" in told
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "message"),
-    [
-        ("", 3, "bad.csv: empty"),
-        ("Task,repetition,method\n", 3, "no column 'value' among Task, repetition, method"),
-        (RUNS + "digits,9,resvm,1\n", 3, "no result of cwsvm on digits, repetition 9"),
-        (RUNS + "digits,0,resvm,1\n", 3, "is also on line"),
-        (RUNS + "digits,0,resvm,much\n", 3, "bad.csv:56: expected a data set"),
-        ("dataset,repetition,method,value\na,1,x,1\n", 3, "x is the only method"),
-    ],
-)
-def test_runs_that_cannot_be_compared_are_refused(text, code, message, folder, resvm):
-    (folder / "bad.csv").write_text(text)
-    assert bad(resvm, folder, "--compare", "bad.csv")[0] == code
-    assert message in bad(resvm, folder, "--compare", "bad.csv")[1]
-
-
-def test_an_unknown_reference_is_refused(folder, resvm):
-    (folder / "runs.csv").write_text(RUNS)
-    code, told = bad(resvm, folder, "--compare", "runs.csv", "--reference", "forest")
-    assert (code, "but the methods are cwsvm, bagging, resvm" in told) == (2, True)
 
 
 def test_a_ranking_has_no_threshold_unless_one_is_given(problem, model, resvm, tmp_path):

@@ -13,7 +13,6 @@ from resvm_cli.commands.score import figures
 from resvm_cli.commands.score.score import score
 from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreRequest, ScoreSettings
 from resvm_cli.metrics import curves
-from resvm_cli.metrics.significance import over_data_sets
 from resvm_cli.report import charts
 from resvm_cli.running.run import Run
 
@@ -185,16 +184,6 @@ def test_the_dot_is_at_the_threshold(pu, known, result):
 
 def test_the_same_figure_has_the_same_bytes(result):
     assert figures.plot_curves(result(), "svg") == figures.plot_curves(result(), "svg")
-
-
-def test_the_diagram_of_critical_differences_shows_ranks_and_groups():
-    rng = np.random.default_rng(1)
-    means = rng.random((17, 3)) + np.array([0, 0.4, 0.6])
-    overall = over_data_sets(("cwsvm", "bagging", "resvm"), means)
-    text = words(figures.plot_critical_differences(overall, "svg"))
-    assert "CD = 0.804" in text
-    for method, rank in zip(overall.methods, overall.average_ranks, strict=True):
-        assert f"{method} ({rank:.2f})" in text
 
 
 def drawn_scores(tmp_path, monkeypatch, threshold):

@@ -31,8 +31,6 @@ def test_odd_csv_is_read_or_refused(text, tmp_path):
         ran = run_resvm("score", tmp_path / "pred", *options, "--bootstrap", 0)
         assert ran.code in (0, 3), ran.err
         assert "Traceback" not in ran.err
-    ran = run_resvm("score", "--compare", tmp_path / "pred")
-    assert_exit(ran, 3)
 
 
 def test_an_id_with_a_carriage_return_reads_back(model, tmp_path):
@@ -46,13 +44,6 @@ def test_an_id_with_a_carriage_return_reads_back(model, tmp_path):
         )
         assert_exit(ran, 0)
         assert b"1 positive, 1 negative" in ran.out
-
-
-def test_a_long_field_of_repeated_runs_is_read(tmp_path):
-    lines = ["data set,repetition,method,value,note"]
-    lines += [f"d,{n},{m},0.{n},{'x' * 140_000}" for n in (1, 2, 3) for m in "ab"]
-    (tmp_path / "runs.csv").write_text("\n".join(lines))
-    assert_exit(run_resvm("score", "--compare", tmp_path / "runs.csv"), 0)
 
 
 @pytest.mark.parametrize("label", ['"1"', "2", "true", "null", "[1]", '"-1"', "1e400"])
