@@ -149,10 +149,11 @@ class RowInput:
                 self.table, roles, known, selective=selective, droppable=droppable
             )
 
-    def encode_like(self, known: FeatureMap | None) -> None:
+    def encode_like(self, known: FeatureMap | None, n_features: int = 0) -> None:
         """Let the columns of a table become the features of a model.
 
-        A model that was not trained on a table takes a matrix, whose columns have numbers.
+        A model that was not trained on a table takes a matrix, whose columns have numbers, and
+        which must not have fewer of them than the model has features.
         """
         if self.table is None:
             return
@@ -169,6 +170,12 @@ class RowInput:
                     "train it on the table itself, or convert this one as the training data was:"
                     " resvm convert FILE {like:MAP} {output:data.svm}"
                 ),
+            )
+        if self.table.n_numbered < n_features:
+            raise DataError(
+                f"{self.name}: {self.table.n_numbered:,} columns, but the model was trained on"
+                f" {n_features:,}",
+                "give the same columns as in training, in the same order",
             )
         only = tuple(self.table.columns[: self.table.n_numbered])
         roles = replace(self.reading.roles, only=only)

@@ -146,7 +146,7 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
         source = Source(request.source, once=request.annotate is None)
         opened.callback(source.close)
         rows = RowInput(source, request.table, zero_based=model.zero_based)
-        rows.encode_like(model.encoding)
+        rows.encode_like(model.encoding, model.last_feature)
         annotation = None
         if request.annotate is not None:
             annotation = opened.enter_context(_annotation(request.annotate, rows))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from resvm_cli.commands.convert.convert import ConvertRequest, convert
 from resvm_cli.commands.predict.predict import predict, predict_files
@@ -172,6 +173,11 @@ def test_a_model_without_columns_takes_a_matrix_but_no_table(folder):
     write(inner / "x.csv", [list(map(repr, row)) for row in matrix.tolist()], ["a", "b", "c"])
     with pytest.raises(DataError, match="the model was not trained on one"):
         predicted(inner, "x.csv")
+    np.save(inner / "narrow.npy", matrix[20:, :2])
+    with pytest.raises(DataError, match=r"narrow.npy: 2 columns, but the model was trained on 3"):
+        predicted(inner, "narrow.npy")
+    scipy.sparse.save_npz(inner / "narrow.npz", scipy.sparse.csr_array(matrix[20:, :2]))
+    assert len(predicted(inner, "narrow.npz")) == 40  # trailing zeros, as in svmlight text
 
 
 @pytest.mark.parametrize("rule", [None, ThresholdRule("top", 7)])
