@@ -41,6 +41,7 @@ class BatchSummary:
     n_near: int  # candidates passed over as near-duplicates
     n_same_group: int
     n_excluded: int
+    n_tested: int  # rows left out because their outcome is known
 
 
 def excluded_rows(ids: Sequence[str], excluded: Iterable[tuple[str, str]]) -> BoolArray:
@@ -62,19 +63,23 @@ def choose_batch(
     size: int,
     explore: float = 0.0,
     excluded: BoolArray | None = None,
+    tested: IntArray | None = None,
 ) -> tuple[Listing, BatchSummary]:
     """Return the rows of a ranking of U to test next, in order of rank, and how they were chosen.
 
-    ``excluded`` marks rows of U, by number, that cannot be tested.
+    ``excluded`` marks rows of U, by number, that cannot be tested; ``tested`` are the numbers of
+    rows whose outcome is known.
     """
     assert listing.numbers is not None
     numbers = listing.numbers - plan.rows_pos
     possible = listing.n_members > 0
     if excluded is not None:
         possible &= ~excluded[numbers]
+    if tested is not None:
+        possible &= ~np.isin(numbers, tested)
     ranked = np.flatnonzero(possible)
     if not len(ranked):
-        raise DataError("no row of U is left to test", "shorten the list of excluded ids")
+        raise DataError("no row of U is left to test", "shorten the list of excluded or tested ids")
     size = min(size, len(ranked))
     n_explored = min(round(explore * size), size)
     most = min(MAX_CANDIDATES, CANDIDATES * size)
@@ -102,7 +107,8 @@ def choose_batch(
     batch = replace(batch, further={**batch.further, EXPLORED: marks})
     n_excluded = 0 if excluded is None else int(excluded.sum())
     near, same = len(choice.near), len(choice.same_group)
-    return batch, BatchSummary(size, len(explored), near, same, n_excluded)
+    n_tested = 0 if tested is None else len(tested)
+    return batch, BatchSummary(size, len(explored), near, same, n_excluded, n_tested)
 
 
 def _distances(data: PUData, plan: ModelPlan, numbers: IntArray) -> FloatArray:

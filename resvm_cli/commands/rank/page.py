@@ -247,6 +247,7 @@ def batch_text(batch: BatchSummary) -> str:
         (batch.n_near, "near-duplicates passed over"),
         (batch.n_same_group, "rows of chosen groups passed over"),
         (batch.n_excluded, "rows excluded"),
+        (batch.n_tested, "tested rows left out"),
     ):
         if count:
             texts.append(f"{count:,} {what}")

@@ -248,7 +248,13 @@ def rank_on(
         result = replace(result, importance=named)
     if request.next is not None:
         batch, summary = choose_batch(
-            result.listing, data, plan, request.next, request.explore or 0.0, untestable
+            result.listing,
+            data,
+            plan,
+            request.next,
+            request.explore or 0.0,
+            untestable,
+            None if tested is None else tested.numbers,
         )
         result = replace(result, listing=batch, batch=summary)
     if request.why is not None:

@@ -85,6 +85,15 @@ def test_excluded_rows_are_not_chosen(whole):
         ranked(next=10, exclude=["r3"])  # a known positive
 
 
+def test_tested_rows_are_not_chosen_again(whole):
+    tested = {name: number % 2 for number, name in enumerate(whole.ids[:4])}
+    batch = ranked(next=10, tested=tested)
+    assert not set(tested) & set(batch.ids)
+    assert batch.result.batch.n_tested == 4
+    with pytest.raises(DataError, match="no row of U is left to test"):
+        ranked(next=10, tested=dict.fromkeys(whole.ids, 0))
+
+
 def test_known_negatives_are_never_listed(whole):
     assert len(whole) == 150
     assert whole.rows.max() < 175
