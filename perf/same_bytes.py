@@ -102,10 +102,9 @@ recall          predict rbf data/test.svm -T recall=0.9
 TUNE = f"""
 grid            tune {PU} {GRID} --gamma 0.01,0.1 -v 5 -o grid --json
 random-oob      tune {PU} --oob --trials 20 -o random-oob
-halving         tune {PU} --search halving --trials 20 -v 5 -o halving
+random-folds    tune {PU} --search random --trials 20 -v 5 -o random-folds
 three-methods   tune {PU} --method all --trials 4 -v 3 -t linear -o three-methods
-outer           tune {PU} --oob --trials 6 --outer 3 --max-extensions 0 -o outer
-growing         tune {PU} --oob --trials 4 --n-models auto -o growing
+committee       tune {PU} --oob --trials 6 --committee 3 --max-extensions 0 -o committee
 of-grid         train {PU} --params grid/best.json -o of-grid
 """
 RANK = f"""

@@ -33,7 +33,7 @@ AUTO_NAMES: tuple[AutoName, ...] = get_args(AutoName)
 ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard", "quantile"]
 SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
 ScaleChoice: TypeAlias = ScalingName | Literal["auto"]
-SearchName: TypeAlias = Literal["informed", "grid", "random", "halving"]
+SearchName: TypeAlias = Literal["informed", "grid", "random"]
 SEARCH_NAMES: tuple[SearchName, ...] = get_args(SearchName)
 MetricName: TypeAlias = Literal[
     "roc_areas",
@@ -375,15 +375,9 @@ class TuningParameters:
     repeats: int = _integer(
         1, "Repeat cross-validation N times with different folds.", low=1, advanced=True
     )
-    outer: int = _integer(
-        0,
-        "Nested cross-validation for an unbiased estimate: repeat the search without each of N"
-        " outer folds.",
-        low=2, also=0, shown="none", panel=ESTIMATE,
-    )  # fmt: skip
     search: SearchName = _choice(
         "random", SEARCH_NAMES,
-        "informed (settings that work well on most data), random, grid or halving.",
+        "informed (settings that work well on most data), random or grid.",
         shown="informed if out of bag and without ranges, else random", panel=SEARCH,
     )  # fmt: skip
     committee: int = _integer(
@@ -391,15 +385,14 @@ class TuningParameters:
         panel=SEARCH,
     )  # fmt: skip
     trials: int = _integer(
-        100, "Number of candidates drawn by random and halving.", low=1, panel=SEARCH
+        100, "Number of candidates drawn by a random search.", low=1, panel=SEARCH
     )
     max_extensions: int = _integer(
         3, "How many times to extend a range if the best value lies on its edge.", low=0,
         advanced=True,
     )  # fmt: skip
-    n_models: int | Literal["auto"] | None = _integer(
-        None, "Number of members; auto adds members to the winner until its two halves agree.",
-        low=1, high=MAX_MEMBERS, choices=("auto",), metavar="N|auto",
+    n_models: int | None = _integer(
+        None, "Number of members.", low=1, high=MAX_MEMBERS,
         shown="50; in a committee, 15 for each setting",
     )  # fmt: skip
     max_unl: int = _integer(

@@ -20,13 +20,10 @@ SAMPLE_CHUNK = 1 << 16
 # Per member. The stream that draws its bag is older and has no purpose number.
 SOLVER = 1
 NEGATIVES = 4  # known negatives in its bag: a stream of its own, so that P and U stay the same
-# Per inner or outer fold: the seed of the ensemble that is trained without the fold.
-FOLD = 2
-OUTER_FOLD = 3
+FOLD = 2  # per fold: the seed of the ensemble that is trained without it
 
 # Per run.
 FOLDS = 0x666F6C64  # which rows are held out together
-OUTER_FOLDS = 0x6F757465
 CANDIDATES = 0x74756E65  # hyperparameters to try; followed by the stage of the search
 JUDGED_UNLABELED = 0x73616D70  # rows of U that candidates are scored on
 PARTNERS = 0x70617274  # rows of P that are paired with rows of U for scoring
@@ -62,9 +59,9 @@ def solver_seed(seed: int, member: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=(member, SOLVER)).generate_state(1)[0])
 
 
-def fold_seed(seed: int, fold: int, purpose: int = FOLD) -> int:
+def fold_seed(seed: int, fold: int) -> int:
     """The seed of the ensemble that is trained without this fold."""
-    low, high = np.random.SeedSequence(seed, spawn_key=(fold, purpose)).generate_state(2).tolist()
+    low, high = np.random.SeedSequence(seed, spawn_key=(fold, FOLD)).generate_state(2).tolist()
     return int(high << 32 | low)
 
 

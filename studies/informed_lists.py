@@ -30,15 +30,9 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
+from resvm_cli.tuning.informed import Informed, informed_candidates, informed_settings
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import (
-    Informed,
-    ScoredTask,
-    ScoringTask,
-    informed_candidates,
-    informed_settings,
-    pooled,
-)
+from resvm_cli.tuning.search import Trial, pooled
 from resvm_cli.tuning.settings import INFORMED, MAX_SETTINGS, SCREENING_MEMBERS, TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.tune import settle_scaling
@@ -124,12 +118,12 @@ class Measured:
         for setting in settings:
             if setting in self.scores:
                 scored.setdefault(self.candidates[setting], self.scores[setting])
-        results = [
-            ScoredTask(ScoringTask(candidate, SCREENING_MEMBERS), score, number)
+        trials = [
+            Trial(number, candidate, SCREENING_MEMBERS, score)
             for number, (candidate, score) in enumerate(scored.items())
         ]
-        chosen = pooled(results, max_settings=kept)
-        return sum(one.weight * self.values[one.result.task.candidate] for one in chosen)
+        chosen = pooled(trials, max_settings=kept)
+        return sum(one.weight * self.values[one.trial.candidate] for one in chosen)
 
 
 def measure(task: str, drawn: Draw, seed: int) -> Measured:
@@ -153,9 +147,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
         key=lambda one: candidates[one].kernel_key,
     ):
         some = list(group)
-        answers = scorer.scores(
-            [ScoringTask(candidates[one], SCREENING_MEMBERS) for one in some], Run(jobs=1)
-        )
+        answers = scorer.scores([candidates[one] for one in some], Run(jobs=1))
         for one, answer in zip(some, answers, strict=True):
             if not isinstance(answer, ResvmError):
                 scores[one] = answer.values[settings.metric]

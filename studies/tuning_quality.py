@@ -1,11 +1,10 @@
 """How good are tuned models? ``python -m studies.tuning_quality --data-dir DIR --log FILE``.
 
 Uses the paper's data sets, with its sizes and contamination, each drawn several times. For every
-candidate of a random sample, it computes each criterion out of bag and by ten folds, out of bag
-also with the few members that halving starts with, and the test PR area of the model trained with
-it. The tables compare the results that each way of choosing would have reached. Results already in
-the log are not computed again; ``--markdown FILE`` writes the tables between the marks of a
-document.
+candidate of a random sample, it computes each criterion out of bag and by ten folds, and the test
+PR area of the model trained with it. The tables compare the results that each way of choosing would
+have reached. Results already in the log are not computed again; ``--markdown FILE`` writes the
+tables between the marks of a document.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
-from resvm_cli.tuning.search import ScoredTask, ScoringTask, halving, sampled
+from resvm_cli.tuning.search import sampled
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import default_space
 from resvm_cli.tuning.tune import choose_settings
@@ -135,19 +134,16 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
         gamma,
     )
     sample = TuningSample({None: ScaledSample(kernels, gamma)}, folds)
-    settings = TuningSettings(base=base, oob=True, metric="partial_roc_auc", up_to=0.2)
+    settings = TuningSettings(
+        base=base, oob=True, metric="partial_roc_auc", up_to=0.2, n_models=N_MODELS
+    )
     out_of_bag = CandidateScorer(sample, settings)
     by_folds = replace(out_of_bag, settings=replace(settings, oob=False))
     for trial, candidate in enumerate(sampled(space, trials, number, 0)):
         record = key | {"trial": trial, "params": dict(candidate.values)}
-        for label, scorer, members in (
-            ("oob", out_of_bag, N_MODELS),
-            ("oob_6", out_of_bag, 6),
-            ("oob_17", out_of_bag, 17),
-            ("folds", by_folds, N_MODELS),
-        ):
+        for label, scorer in (("oob", out_of_bag), ("folds", by_folds)):
             started = time.perf_counter()
-            (scores,) = scorer.scores([ScoringTask(candidate, members)], Run(jobs=1))
+            (scores,) = scorer.scores([candidate], Run(jobs=1))
             values = getattr(scores, "values", None)
             record[label] = values
             record[f"{label}_seconds"] = round(time.perf_counter() - started, 3)
@@ -204,30 +200,6 @@ def run(arguments: argparse.Namespace) -> None:
             print(name, setting, number, f"{seconds:.0f} s", file=sys.stderr, flush=True)
 
 
-def chosen_by_halving(records: list[dict], metric: str) -> dict:
-    """Return the candidate that halving would have chosen from these records."""
-    by_task = {}
-    for record in records:
-        for members, label in ((6, "oob_6"), (17, "oob_17"), (N_MODELS, "oob")):
-            by_task[record["trial"], members] = record[label]
-
-    def order(result: ScoredTask) -> tuple[float, ...]:
-        return (-(result.score if result.score is not None else -np.inf), result.number)
-
-    going = halving([record["trial"] for record in records], N_MODELS, order)
-    tasks = next(going)
-    try:
-        while True:
-            results = []
-            for number, task in enumerate(tasks):
-                values = by_task[task.candidate, task.n_models]
-                results.append(ScoredTask(task, values and values[metric], number))
-            tasks = going.send(results)
-    except StopIteration as ended:
-        best = min(ended.value, key=order)
-    return next(record for record in records if record["trial"] == best.task.candidate)
-
-
 def tables(records: list[dict]) -> str:
     """Format Markdown tables of the test PR area reached by each way of choosing."""
     groups: dict[tuple, list[dict]] = defaultdict(list)
@@ -235,7 +207,7 @@ def tables(records: list[dict]) -> str:
         groups[record["set"], record["setting"], record["draw"]].append(record)
     columns = [(name, setting) for name in SETS for setting in SETTINGS]
     ways: list[tuple[str, object]] = [("best candidate there was", None)]
-    for estimate in ("oob", "folds", "halving"):
+    for estimate in ("oob", "folds"):
         ways += [(f"{estimate}: {metric}", (estimate, metric)) for metric in METRIC_NAMES]
     ways += [
         ("train --auto", AUTO),
@@ -260,8 +232,6 @@ def tables(records: list[dict]) -> str:
                     areas.append(max(tests))
                 elif way == "median":
                     areas.append(float(np.median(tests)))
-                elif way[0] == "halving":
-                    areas.append(chosen_by_halving(trials, way[1])["test"])
                 else:
                     judged = [record for record in trials if record[way[0]]]
                     best = max(judged, key=lambda record: record[way[0]][way[1]])

@@ -43,7 +43,6 @@ SOUND = {
     "n_jobs": (-1,),
     "positive_label": (0,),
     "max_extensions": (0,),
-    "outer": (0,),
     "auto": (0,),  # False
     "gram_mb": (0, 2.5),
     "tolerance": (2.5,),  # the solver refuses it

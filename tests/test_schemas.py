@@ -94,7 +94,6 @@ def use_tuning(work: Work) -> None:
     narrow = ("--search", "random", "--trials", 2, "-c", "0.1..1", "-g", "0.1..0.2")
     poly = ("-t", "poly", "-d", "2", "-r", "1", "--n-models", 3, "--no-extend")
     work.json(*tune, *narrow, *poly, "--method", "all", "-o", "1")
-    work.json(*tune, *narrow, "--outer", 2, "--n-models", "auto", "-o", "outer")
     work.json(*tune, *narrow, "--n-models", 4, "--committee", 2, "-o", "2")
     informed = (*tune, "--search", "informed", "--n-models", 12)
     work.json(*informed, "-o", "3")
@@ -109,7 +108,7 @@ def use_tuning(work: Work) -> None:
     for path in ("1", "2", "3", "weighted", "mean"):
         best = json.loads((work.folder / path / "best.json").read_text())
         work.add(f"best-{best['format']}", best)
-    for path in ("1", "outer", "3", "weighted", "few"):
+    for path in ("1", "3", "weighted", "few"):
         work.add_lines("trial", (work.folder / path / "trials.jsonl").read_bytes())
 
 

@@ -230,7 +230,7 @@ def tune(
         data = labeled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
         found = tune_on(data, settings, run)
     warn_caller(run.concerns)
-    return Tuning(found.params, [trial.record for trial in found.trials], found.outer, _notes(run))
+    return Tuning(found.params, [trial.record for trial in found.trials], _notes(run))
 
 
 @documented(

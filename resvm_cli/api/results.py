@@ -440,15 +440,12 @@ class Tuning:
         The chosen parameters, as in best.json.
     trials : list of dict
         What was tried, and its scores, as in trials.jsonl.
-    outer : tuple of float
-        The metric on each outer fold; empty without nested cross-validation.
     notes : tuple of str
         Notes about the search; those that need attention were also warnings.
     """
 
     params: dict[str, Any]
     trials: list[dict[str, Any]]
-    outer: tuple[float, ...]
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:

@@ -166,17 +166,6 @@ def show_tuning(result: SearchResult, request: TuneRequest) -> None:
     say(f"{'score':>10}  {metric} {_scored(result.best)}; selected, so optimistic")
     if metric == "roc_areas" and (scores := result.best.trial.scores):  # a mean few readers know
         say(f"{'ROC area':>10}  {scores.values['roc_auc']:.4f}, P against U")
-    if result.outer:
-        mean = sum(result.outer) / len(result.outer)
-        spread = ", ".join(f"{value:.4f}" for value in result.outer)
-        say(f"{'unbiased':>10}  {mean:.4f} on {len(result.outer)} outer folds ({spread})")
-    for size in result.sizes:
-        say(
-            f"{'members':>10}  {size.n_models}: {size.score:.4f}; halves differ by"
-            f" {abs(size.difference):.4f} and share {100 * size.overlap:.0f} % of the top"
-        )
-    if result.sizes and not result.sizes[-1].stable:
-        say(f"{'note':>10}  halves do not agree yet; more members may still help")
     say(f"{'train':>10}  {train_command(request)}")
 
 
@@ -285,13 +274,10 @@ def _table(result: SearchResult, metric: str) -> str:
 
     from resvm_cli.tuning.space import AXIS_NAMES, WORDS
 
-    finals = {final.number for winner in result.winners for final in winner.outcome.results}
-    trials = [
-        trial for trial in result.trials if trial.number in finals and trial.scores is not None
-    ]
+    trials = [trial for trial in result.trials if trial.scores is not None]
     trials.sort(key=lambda trial: (-(trial.score or 0.0), trial.number))
     trials = trials[:SHOWN]
-    of_trials = [trial.task.candidate.named_values for trial in trials]
+    of_trials = [trial.candidate.named_values for trial in trials]
     names = [name for name in (*AXIS_NAMES, *WORDS) if any(name in one for one in of_trials)]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("trial", justify="right")
@@ -305,7 +291,7 @@ def _table(result: SearchResult, metric: str) -> str:
         assert trial.scores is not None
         cells = [str(trial.number)]
         if len(result.winners) > 1:
-            cells.append(trial.task.candidate.method)
+            cells.append(trial.candidate.method)
         for name in names:
             value = values.get(name, "")
             cells.append(value if isinstance(value, str) else f"{value:.4g}")
@@ -339,8 +325,6 @@ def print_tuning(result: SearchResult, request: TuneRequest, notes: Sequence[Tex
             ],
             "n_trials": len(result.trials),
             "n_repeated": result.n_repeated,
-            "outer": list(result.outer),
-            "members": [asdict(size) for size in result.sizes],
             "train": train_command(request),
             "notes": list(notes),
         },
@@ -348,24 +332,21 @@ def print_tuning(result: SearchResult, request: TuneRequest, notes: Sequence[Tex
 
 
 def tuning_scores(result: SearchResult, request: TuneRequest, kind: Kind) -> bytes:
-    """Plot the score against each parameter, and against the number of members if it was tuned."""
+    """Plot the score against each parameter."""
     import matplotlib
     from matplotlib.figure import Figure
 
     from resvm_cli.report.charts import STYLE, saved
 
     axes = [axis for axis in result.best.outcome.space.axes if not axis.fixed]
-    n_panels = len(axes) + bool(result.sizes)
-    columns = min(3, max(1, n_panels))
-    rows = max(1, -(-n_panels // columns))
+    columns = min(3, max(1, len(axes)))
+    rows = max(1, -(-len(axes) // columns))
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(2.9 * columns + 0.4, 2.5 * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False, sharey=True).flatten()
         for panel, axis in zip(panels, axes, strict=False):
             _draw_parameter(panel, axis, result)
-        if result.sizes:
-            _draw_sizes(panels[len(axes)], result)
-        for panel in panels[n_panels:]:
+        for panel in panels[len(axes) :]:
             panel.set_visible(False)
         for row in range(rows):
             panels[row * columns].set_ylabel(request.metric.replace("_", " "))
@@ -382,30 +363,20 @@ def _draw_parameter(panel: Any, axis: Axis, result: SearchResult) -> None:
     """Plot all trials of the winner's method against one parameter; a star marks the winner."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-    from resvm_cli.report.charts import COLORS, GRAY, WINNER_COLOR
+    from resvm_cli.report.charts import COLORS, WINNER_COLOR
 
     winner = result.best.trial
     trials = [
         trial
         for trial in result.trials
-        if trial.scores is not None
-        and trial.outer is None
-        and trial.task.candidate.method == result.best.params["method"]
+        if trial.scores is not None and trial.candidate.method == result.best.params["method"]
     ]
-    n_models = max(trial.task.n_models for trial in trials)
-    for full, color, label in (
-        (False, GRAY, "few members"),
-        (True, COLORS[0], f"{n_models} members"),
-    ):
-        drawn = [trial for trial in trials if (trial.task.n_models == n_models) is full]
-        panel.scatter(
-            [trial.task.candidate[axis.name] for trial in drawn],
-            [trial.score for trial in drawn],
-            s=9 if full else 5, color=color, alpha=0.75, linewidths=0,
-            label=label if drawn and not full else None,
-        )  # fmt: skip
     panel.scatter(
-        [winner.task.candidate[axis.name]], [winner.score],
+        [trial.candidate[axis.name] for trial in trials], [trial.score for trial in trials],
+        s=9, color=COLORS[0], alpha=0.75, linewidths=0,
+    )  # fmt: skip
+    panel.scatter(
+        [winner.candidate[axis.name]], [winner.score],
         s=70, marker="*", color=WINNER_COLOR, zorder=5, label="chosen",
     )  # fmt: skip
     panel.set_xlabel(axis.name.replace("_", "-"))
@@ -415,15 +386,3 @@ def _draw_parameter(panel: Any, axis: Axis, result: SearchResult) -> None:
         if axis.high < 30 * axis.low:  # too narrow for powers of ten alone
             panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             panel.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-
-
-def _draw_sizes(panel: Any, result: SearchResult) -> None:
-    """Plot the score against the number of members."""
-    from resvm_cli.report.charts import COLORS
-
-    counts = [size.n_models for size in result.sizes]
-    scores = [size.score for size in result.sizes]
-    panel.plot(counts, scores, marker="o", ms=4, color=COLORS[2])
-    panel.set(xlabel="members", xscale="log")
-    panel.set_xticks(counts, [str(count) for count in counts])
-    panel.minorticks_off()

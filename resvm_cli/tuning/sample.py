@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from resvm_cli.training.resource_budget import (
     held_bytes,
     limit_too_small,
 )
-from resvm_cli.tuning.search import informed_candidates, informed_settings
+from resvm_cli.tuning.informed import informed_candidates, informed_settings
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
 
@@ -48,8 +48,6 @@ class Folds:
         seed: int,
         repeats: int = 1,
         groups: IntArray | None = None,
-        *,
-        stream: int = randomness.FOLDS,
     ) -> Folds:
         """Draw random folds with equal parts of P and of U; groups are never split."""
         units, which = n_positives, "rows of P"
@@ -63,7 +61,7 @@ class Folds:
                 units=units,
                 which=which,
             )
-        bits = randomness.run_bits(seed, stream)
+        bits = randomness.run_bits(seed, randomness.FOLDS)
         lines = []
         for _ in range(repeats):
             if groups is None:
@@ -198,33 +196,6 @@ class TuningSample:
     def rows_other(self) -> int:
         """The number of rows of U and known negatives."""
         return len(self.kernels.unlabeled)
-
-    def outer_samples(self, settings: TuningSettings) -> Iterator[tuple[IntArray, TuningSample]]:
-        """Yield, for each outer fold, the fold of each row and the sample without this fold."""
-        if not settings.outer:
-            return
-        sizes, seed = (self.rows_pos, self.rows_other, settings.outer), settings.base.seed
-        groups, stream = self.folds.groups, randomness.OUTER_FOLDS
-        (line,) = Folds.drawn(*sizes, seed, groups=groups, stream=stream).parts
-        for fold in range(settings.outer):
-            yield line, self.without(line, fold, settings)
-
-    def without(self, line: IntArray, fold: int, settings: TuningSettings) -> TuningSample:
-        """Return the sample without the rows of an outer fold, with its own inner folds."""
-        kept = np.flatnonzero(line != fold)
-        in_pos = kept[kept < self.rows_pos]
-        in_unl = kept[kept >= self.rows_pos] - self.rows_pos
-        groups = None if self.folds.groups is None else self.folds.groups[kept]
-
-        def taken(kernels: SharedKernels) -> SharedKernels:
-            rows = kernels.positives.take(in_pos), kernels.unlabeled.take(in_unl)
-            return SharedKernels(*rows, settings.gram_mb)
-
-        folds = _drawn_folds(len(in_pos), len(in_unl), groups, settings)
-        weights = self.positive_weights and self.positive_weights.take(in_pos)
-        n_neg = int((in_unl >= self.rows_unl).sum())
-        found = replace(self.with_kernels(taken), folds=folds, rows_neg=n_neg)
-        return replace(found, positive_weights=weights)
 
     def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
         """Return the largest number of rows in any candidate's bag; ranges may be ``extended``."""

@@ -57,8 +57,8 @@ class TuningSettings(TuningParameters):
 
     @property
     def scored_members(self) -> int:
-        """The number of members with which a candidate is scored in the last round."""
-        n_models = self.n_models if isinstance(self.n_models, int) else DEFAULT_MEMBERS
+        """The number of members with which a candidate is scored."""
+        n_models = self.n_models or DEFAULT_MEMBERS
         return min(n_models, SCREENING_MEMBERS) if self.search == "informed" else n_models
 
     def check(self) -> None:
@@ -78,13 +78,7 @@ class TuningSettings(TuningParameters):
         if self.search == "informed" and set(self.methods) != {"resvm"}:
             raise ParameterError(
                 "{search:informed} has settings for resvm only",
-                "use {search:random}, grid or halving",
-            )
-        if self.committee > 1 and self.n_models == "auto":
-            raise ParameterError("give either {committee} or {n_models:auto}, not both")
-        if self.n_models == "auto" and "resvm" not in self.methods:
-            raise ParameterError(
-                "{n_models:auto} needs out-of-bag values, which only {method:resvm} has"
+                "use {search:random} or grid",
             )
 
 

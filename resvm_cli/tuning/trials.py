@@ -7,11 +7,12 @@ The final run reads these trials instead of scoring the candidates again.
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, field
+from dataclasses import field
 from typing import Any
 
 from resvm_cli.errors import DataError, Message, ResvmError
@@ -20,33 +21,13 @@ from resvm_cli.parameters import MethodName
 from resvm_cli.records import dataclass
 from resvm_cli.running.run import Run, Share, shares_holding
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import Outcome, ScoredTask, ScoringTask, Search, search
+from resvm_cli.tuning.search import Outcome, Search, Trial, search
 from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import CandidateScorer, Scores
 
 TRIALS, TIMINGS, BEST = "trials.jsonl", "timings.jsonl", "best.json"
-MAX_BATCH = 8  # tasks of one kernel that one thread trains together
-
-
-@dataclass(frozen=True)
-class Trial(ScoredTask):
-    """One line of the log: a scored candidate, or why it has no score."""
-
-    scores: Scores | None = None
-    error: str | None = None
-    outer: int | None = None  # the outer fold that its search leaves out
-
-    @property
-    def record(self) -> dict[str, Any]:
-        base: dict[str, Any] = {"trial": self.number}
-        if self.outer is not None:
-            base["outer"] = self.outer
-        base |= {
-            "method": self.task.candidate.method,
-            "params": self.task.candidate.named_values,
-            "n_models": self.task.n_models,
-        }
-        return base | (asdict(self.scores) if self.scores else {"error": self.error})
+MAX_BATCH = 8  # candidates of one kernel that one thread trains together
 
 
 def _recorded_scores(record: dict[str, Any], metric: str) -> Scores | None:
@@ -90,24 +71,25 @@ class KnownTrials:
         self._records[_key(content)] = record
         return record
 
-    def find(self, task: ScoringTask, outer: int | None) -> dict[str, Any] | None:
-        return self._records.get(_key(Trial(task, None, 0, outer=outer).record))
+    def find(self, candidate: Candidate) -> dict[str, Any] | None:
+        return self._records.get(
+            _key({"method": candidate.method, "params": candidate.named_values})
+        )
 
 
 def _key(record: dict[str, Any]) -> str:
-    named = [record.get(name) for name in ("outer", "method", "params", "n_models")]
-    return json.dumps(named, sort_keys=True)
+    return json.dumps([record.get("method"), record.get("params")], sort_keys=True)
 
 
 @dataclass(eq=False)
 class TrialLog:
-    """A log of finished trials in task order, in memory or also in a directory to resume from."""
+    """A log of finished trials in order, in memory or also in a directory to resume from."""
 
-    _directory: RunDirectory | None
-    _records: Sequence[dict[str, Any]]  # of an earlier run
-    _metric: str
-    _run: Run
+    settings: TuningSettings
+    run: Run
     known: KnownTrials = field(default_factory=KnownTrials)
+    directory: RunDirectory | None = None
+    records: Sequence[dict[str, Any]] = ()  # of an earlier run
     trials: list[Trial] = field(default_factory=list)
     n_repeated: int = 0
     _best: float | None = None
@@ -119,56 +101,55 @@ class TrialLog:
 
     def tick(self) -> None:
         stage = "tuning"
-        if self._directory is not None and self._best is not None:
-            stage += f", best {self._metric} {self._best:.4f}"
-        self._run.progress(stage, len(self.trials), self._expected)
+        if self.directory is not None and self._best is not None:
+            stage += f", best {self.settings.metric} {self._best:.4f}"
+        self.run.progress(stage, len(self.trials), self._expected)
 
-    def recorded(self, task: ScoringTask, outer: int | None) -> Trial | None:
+    def recorded(self, candidate: Candidate) -> Trial | None:
         """Return the next trial if an earlier run has logged it, else None."""
         number = len(self.trials)
-        if number >= len(self._records):
+        if number >= len(self.records):
             return None
-        record = self._records[number]
-        trial = self._trial(task, record, outer)
+        record = self.records[number]
+        trial = self._from_record(candidate, record)
         if trial.record != record or (trial.scores is None and type(trial.error) is not str):
-            assert self._directory is not None
+            assert self.directory is not None
             raise DataError(
-                f"{self._directory.path}/{TRIALS}:{number + 1}: not the trial that belongs there",
+                f"{self.directory.path}/{TRIALS}:{number + 1}: not the trial that belongs there",
                 Message("start again with another {output}"),
             )
         self.n_repeated += 1
         self._add(trial)
         return trial
 
-    def taken(self, task: ScoringTask, outer: int | None) -> Trial | None:
+    def taken(self, candidate: Candidate) -> Trial | None:
         """Return the next trial if a task of an array job has scored it, else None."""
-        record = self.known.find(task, outer)
+        record = self.known.find(candidate)
         if record is None:
             return None
-        trial = self._trial(task, record["trial"], outer)
+        trial = self._from_record(candidate, record["trial"])
         self.finished(trial, record["seconds"])
         return trial
 
-    def _trial(self, task: ScoringTask, record: dict[str, Any], outer: int | None) -> Trial:
-        scores = None if "error" in record else _recorded_scores(record, self._metric)
-        return self.trial(task, scores, record.get("error"), outer)
+    def _from_record(self, candidate: Candidate, record: dict[str, Any]) -> Trial:
+        scores = None if "error" in record else _recorded_scores(record, self.settings.metric)
+        return self.trial(candidate, scores, record.get("error"))
 
-    def trial(
-        self, task: ScoringTask, scores: Scores | None, error: str | None, outer: int | None
-    ) -> Trial:
-        score = None if scores is None else scores.values[self._metric]
-        return Trial(task, score, len(self.trials), scores, error, outer)
+    def trial(self, candidate: Candidate, scores: Scores | None, error: str | None) -> Trial:
+        score = None if scores is None else scores.values[self.settings.metric]
+        members = self.settings.scored_members
+        return Trial(len(self.trials), candidate, members, score, scores, error)
 
     def finished(self, trial: Trial, seconds: float) -> None:
-        if self._directory is not None:
-            self._directory.append(TRIALS, trial.record)
-            self._directory.append(TIMINGS, {"trial": trial.number, "seconds": round(seconds, 4)})
+        if self.directory is not None:
+            self.directory.append(TRIALS, trial.record)
+            self.directory.append(TIMINGS, {"trial": trial.number, "seconds": round(seconds, 4)})
         self._add(trial)
         self.tick()
 
     def _add(self, trial: Trial) -> None:
         self.trials.append(trial)
-        if trial.score is not None and trial.outer is None:
+        if trial.score is not None:
             self._best = trial.score if self._best is None else max(self._best, trial.score)
 
 
@@ -177,20 +158,14 @@ def start(sample: TuningSample, method: MethodName, settings: TuningSettings) ->
     return search(sample.space(method, settings), settings, informed)
 
 
-def run_search(
-    sample: TuningSample,
-    method: MethodName,
-    settings: TuningSettings,
-    log: TrialLog,
-    run: Run,
-    outer: int | None = None,
-) -> Outcome:
+def run_search(sample: TuningSample, method: MethodName, log: TrialLog) -> Outcome:
+    settings = log.settings
     scorer = CandidateScorer(sample, settings)
     going = start(sample, method, settings)
     try:
-        tasks = next(going)
+        candidates = next(going)
         while True:
-            tasks = going.send([*_trials(scorer, tasks, log, run, outer)])
+            candidates = going.send([*_trials(scorer, candidates, log)])
     except StopIteration as ended:
         outcome: Outcome | None = ended.value
     if outcome is None:
@@ -203,19 +178,17 @@ def run_search(
     return outcome
 
 
-def _trials(
-    scorer: CandidateScorer, tasks: list[ScoringTask], log: TrialLog, run: Run, outer: int | None
-) -> Iterator[Trial]:
-    """Yield the trials of these tasks, from the log, from an array job, or scored now."""
-    log.expect(len(tasks))
-    remaining = deque(tasks)
-    while remaining and (logged := log.recorded(remaining[0], outer)):
+def _trials(scorer: CandidateScorer, candidates: list[Candidate], log: TrialLog) -> Iterator[Trial]:
+    """Yield the trials of these candidates, from the log, from an array job, or scored now."""
+    log.expect(len(candidates))
+    remaining = deque(candidates)
+    while remaining and (logged := log.recorded(remaining[0])):
         remaining.popleft()
         yield logged
-    unknown = [task for task in remaining if log.known.find(task, outer) is None]
-    fresh = scored_trials(scorer, unknown, log, run, outer)
-    for task in remaining:
-        trial = log.taken(task, outer)
+    unknown = [candidate for candidate in remaining if log.known.find(candidate) is None]
+    fresh = scored_trials(scorer, unknown, log)
+    for candidate in remaining:
+        trial = log.taken(candidate)
         if trial is None:
             trial, seconds = next(fresh)
             log.finished(trial, seconds)
@@ -223,73 +196,55 @@ def _trials(
 
 
 def scored_trials(
-    scorer: CandidateScorer,
-    tasks: Sequence[ScoringTask],
-    log: TrialLog,
-    run: Run,
-    outer: int | None,
+    scorer: CandidateScorer, candidates: Sequence[Candidate], log: TrialLog
 ) -> Iterator[tuple[Trial, float]]:
-    """Yield each task's trial, numbered as the next in the log, and the seconds it took."""
-    batches = list(_batches(tasks))
+    """Yield each candidate's trial, numbered as the next in the log, and the seconds it took."""
+    batches = list(_batches(candidates))
 
     def name(number: int) -> str:
-        return f"the candidate {batches[number][0].candidate.named_values} or one of the next"
+        return f"the candidate {batches[number][0].named_values} or one of the next"
 
-    scored = run.map_shared(_score_batch, scorer, batches, log.tick, name)
+    scored = log.run.map_shared(_score_batch, scorer, batches, log.tick, name)
     for batch, (found, seconds) in zip(batches, scored, strict=True):
-        for task, scores in zip(batch, found, strict=True):
+        for candidate, scores in zip(batch, found, strict=True):
             if isinstance(scores, ResvmError):
-                yield log.trial(task, None, str(scores.message), outer), seconds
+                yield log.trial(candidate, None, str(scores.message)), seconds
             else:
-                yield log.trial(task, scores, None, outer), seconds
+                yield log.trial(candidate, scores, None), seconds
 
 
 def _score_batch(
-    scorer: CandidateScorer, batch: list[ScoringTask]
+    scorer: CandidateScorer, batch: list[Candidate]
 ) -> tuple[list[Scores | ResvmError], float]:
-    """Score tasks together; return the scores of each task and the mean seconds per task."""
+    """Score candidates together; return the scores of each and the mean seconds."""
     started = time.perf_counter()
     found = scorer.scores(batch, Run(jobs=1))
     return found, (time.perf_counter() - started) / len(batch)
 
 
-def _batches(tasks: Sequence[ScoringTask]) -> Iterator[list[ScoringTask]]:
-    """Yield consecutive tasks of one kernel, a few at a time."""
-    batch: list[ScoringTask] = []
-    for task in tasks:
-        key = task.candidate.kernel_key
-        if batch and (batch[0].candidate.kernel_key != key or len(batch) == MAX_BATCH):
-            yield batch
-            batch = []
-        batch.append(task)
-    if batch:
-        yield batch
+def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
+    """Yield consecutive candidates of one kernel, a few at a time."""
+    for _, same in itertools.groupby(candidates, lambda candidate: candidate.kernel_key):
+        of_kernel = list(same)
+        for first in range(0, len(of_kernel), MAX_BATCH):
+            yield of_kernel[first : first + MAX_BATCH]
 
 
-@dataclass(frozen=True)
-class OpenSearch:
-    """One of the searches that the tasks of an array job share."""
-
-    name: str
-    sample: TuningSample
-    method: MethodName
-    outer: int | None  # the outer fold that it leaves out
-
-    def first_open_round(
-        self, settings: TuningSettings, log: TrialLog
-    ) -> tuple[str, list[ScoringTask]] | None:
-        """Return the label and tasks of the first open round; None if the search has ended."""
-        going = start(self.sample, self.method, settings)
-        number = 0
-        try:
-            tasks = next(going)
-            while all(log.known.find(task, self.outer) is not None for task in tasks):
-                trials = [log.taken(task, self.outer) for task in tasks]
-                number += 1
-                tasks = going.send([trial for trial in trials if trial is not None])
-        except StopIteration:
-            return None
-        return f"{self.name}-{self.method}-{number}", tasks
+def _open_round(
+    sample: TuningSample, method: MethodName, log: TrialLog
+) -> tuple[int, list[Candidate]] | None:
+    """Return the first round that array tasks have not finished; None if the search has ended."""
+    going = start(sample, method, log.settings)
+    number = 0
+    try:
+        candidates = next(going)
+        while all(log.known.find(candidate) is not None for candidate in candidates):
+            trials = [log.taken(candidate) for candidate in candidates]
+            number += 1
+            candidates = going.send([trial for trial in trials if trial is not None])
+    except StopIteration:
+        return None
+    return number, candidates
 
 
 @dataclass(frozen=True)
@@ -302,34 +257,30 @@ class TaskResult:
 
 
 def run_array_task(
-    searches: Sequence[OpenSearch],
-    settings: TuningSettings,
-    files: TaskFiles,
-    part: Share,
-    run: Run,
+    sample: TuningSample, settings: TuningSettings, files: TaskFiles, part: Share, run: Run
 ) -> TaskResult:
-    """Score this task's part of the open round of each search."""
+    """Score this task's part of the open round of each method's search."""
     known = KnownTrials(files.read())
     n_scored = n_candidates = 0
     missing: set[int] = set()
-    for each in searches:
-        log = TrialLog(None, (), settings.metric, run, known)
-        open_round = each.first_open_round(settings, log)
+    for method in settings.methods:
+        log = TrialLog(settings, run, known)
+        open_round = _open_round(sample, method, log)
         if open_round is None:
             continue
-        label, tasks = open_round
-        own = [tasks[number] for number in part.of(len(tasks))]
-        left = [task for task in own if known.find(task, each.outer) is None]
+        number, candidates = open_round
+        own = [candidates[position] for position in part.of(len(candidates))]
+        left = [candidate for candidate in own if known.find(candidate) is None]
         log.expect(len(left))
-        kept = [record for task in own if (record := known.find(task, each.outer)) is not None]
+        kept = [record for candidate in own if (record := known.find(candidate)) is not None]
         if left:
-            scorer = CandidateScorer(each.sample, settings)
-            with files.saving(label, part, kept) as save:
-                for trial, seconds in scored_trials(scorer, left, log, run, each.outer):
+            scorer = CandidateScorer(sample, settings)
+            with files.saving(f"main-{method}-{number}", part, kept) as save:
+                for trial, seconds in scored_trials(scorer, left, log):
                     save(known.add(trial, seconds))
                     n_scored += 1
                     log.finished(trial, seconds)
-        unknown = [n for n, task in enumerate(tasks) if known.find(task, each.outer) is None]
-        missing.update(shares_holding(unknown, len(tasks), part.count))
-        n_candidates += len(tasks)
+        unknown = [n for n, each in enumerate(candidates) if known.find(each) is None]
+        missing.update(shares_holding(unknown, len(candidates), part.count))
+        n_candidates += len(candidates)
     return TaskResult(n_scored, n_candidates, tuple(sorted(missing)))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli import __version__, randomness
+from resvm_cli import __version__
 from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
@@ -30,7 +30,7 @@ from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import kept_nonzeros
 from resvm_cli.tuning.sample import TuningSample, within_memory
-from resvm_cli.tuning.search import Outcome, Pooled, ScoringTask, pooled, single
+from resvm_cli.tuning.search import Outcome, Pooled, Trial, pooled, single
 from resvm_cli.tuning.settings import (
     DEFAULT_MEMBERS,
     INFORMED,
@@ -43,15 +43,13 @@ from resvm_cli.tuning.trials import (
     BEST,
     TRIALS,
     KnownTrials,
-    OpenSearch,
     TaskResult,
-    Trial,
     TrialLog,
     is_known_trial,
     run_array_task,
     run_search,
 )
-from resvm_cli.tuning.validation import CandidateScorer, EnsembleSize, ensemble_sizes
+from resvm_cli.tuning.validation import CandidateScorer
 
 
 @dataclass(frozen=True)
@@ -91,8 +89,6 @@ class SearchResult:
     winners: tuple[Winner, ...]  # one for each method, best first
     trials: tuple[Trial, ...]
     n_repeated: int  # trials taken from an earlier run
-    outer: tuple[float, ...]  # the criterion on each outer fold, after its own search
-    sizes: tuple[EnsembleSize, ...]  # those tried with n_models="auto"
     n_scored: tuple[int, int]  # rows of P and of U
 
     @property
@@ -110,9 +106,9 @@ def tune(request: TuneRequest, run: Run) -> SearchResult:
         known = KnownTrials(_task_files(request, settings).read())
         directory = RunDirectory(request.target, TRIALS, settings, resume=request.resume)
         with directory.opened() as records:
-            log = TrialLog(directory, records, request.metric, run, known)
+            log = TrialLog(request, within, known, directory, records)
             try:
-                found = _search_all(request, data, sample, log, within)
+                found = _search_all(data, sample, log)
             except Interrupted:
                 text = "{n:,} trials are saved; continue with the same command and {resume:True}"
                 run.notice(Message(text, n=len(log.trials)))
@@ -126,7 +122,7 @@ def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
     for text in data.notes:
         run.notice(text)
     sample = TuningSample.from_data(data, settings, run)
-    return _search_all(settings, data, sample, TrialLog(None, (), settings.metric, run), run)
+    return _search_all(data, sample, TrialLog(settings, run))
 
 
 def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
@@ -134,12 +130,7 @@ def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
     request.check()
     with _prepared(request, run) as (request, data, sample, within):
         files = _task_files(request, _settings(request, data, sample))
-        searches = [OpenSearch("main", sample, method, None) for method in request.methods]
-        for fold, (_, inner) in enumerate(sample.outer_samples(request)):
-            searches += [
-                OpenSearch(f"outer-{fold}", inner, method, fold) for method in request.methods
-            ]
-        return run_array_task(searches, request, files, task, within)
+        return run_array_task(sample, request, files, task, within)
 
 
 def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
@@ -181,9 +172,8 @@ def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> Winner:
     settings.check()
     sample = TuningSample.from_data(data, settings, run.silent())
     sample, settings, run = within_memory(data, sample, settings, run)
-    log = TrialLog(None, (), settings.metric, run)
-    outcome = run_search(sample, "resvm", settings, log, run)
-    return winner_of(outcome, sample, settings, log, data)
+    log = TrialLog(settings, run)
+    return _winner(run_search(sample, "resvm", log), sample, log, data)
 
 
 def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
@@ -206,8 +196,8 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     for scaling in (learned, None):
         data.scaling = scaling
         sample = TuningSample.from_data(data, settings, run.silent())
-        untuned = ScoringTask(sample.informed(settings)[0], SCREENING_MEMBERS)
-        (score,) = CandidateScorer(sample, settings).scores([untuned], run)
+        untuned = sample.informed(settings)[:1]
+        (score,) = CandidateScorer(sample, settings).scores(untuned, run)
         scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
     helps = scores[0] >= scores[1]
     data.scaling = learned if helps else None
@@ -266,45 +256,28 @@ def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
     )
 
 
-def _search_all(
-    settings: TuningSettings, data: PUData, sample: TuningSample, log: TrialLog, run: Run
-) -> SearchResult:
-    """Search for every method, then compute outer estimates and the ensemble size."""
+def _search_all(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResult:
+    """Search for every method."""
     winners = []
-    for method in settings.methods:
-        outcome = run_search(sample, method, settings, log, run)
-        winners.append(winner_of(outcome, sample, settings, log, data))
+    for method in log.settings.methods:
+        outcome = run_search(sample, method, log)
+        winners.append(_winner(outcome, sample, log, data))
         for remark in outcome.edges:
-            run.notice(remark)
+            log.run.notice(remark)
     winners.sort(key=lambda winner: -(winner.trial.score or 0.0))
-    outer = tuple(_outer_estimates(settings, sample, log, run))
-    sizes: tuple[EnsembleSize, ...] = ()
-    best = winners[0]
-    candidate = best.trial.task.candidate
-    if settings.n_models == "auto" and candidate.method == "resvm":
-        scorer = CandidateScorer(sample, replace(settings, oob=True))
-        sizes = tuple(ensemble_sizes(scorer, candidate, run))
-        best.params["n_models"] = sizes[-1].n_models
     n_scored = sample.rows_pos, sample.rows_unl
-    trials = tuple(log.trials)
-    return SearchResult(best, tuple(winners), trials, log.n_repeated, outer, sizes, n_scored)
+    return SearchResult(winners[0], tuple(winners), tuple(log.trials), log.n_repeated, n_scored)
 
 
-def winner_of(
-    outcome: Outcome,
-    sample: TuningSample,
-    settings: TuningSettings,
-    log: TrialLog,
-    data: PUData,
-) -> Winner:
+def _winner(outcome: Outcome, sample: TuningSample, log: TrialLog, data: PUData) -> Winner:
     """Return the outcome of a search as settings to train and content for best.json."""
-    chosen = _chosen(outcome, sample, settings, log)
-    best = chosen[0].result if len(chosen) == 1 else outcome.best
-    trial = log.trials[best.number]
+    settings = log.settings
+    chosen = _chosen(outcome, sample, settings)
+    trial = chosen[0].trial
     assert trial.scores is not None
     pooled_settings = []
     for each in chosen:
-        candidate, sizes = each.result.task.candidate, (len(data.positives), data.n_unlabeled)
+        candidate, sizes = each.trial.candidate, (len(data.positives), data.n_unlabeled)
         params = candidate.parameters(settings.base, each.n_models, *sizes)
         pooled_settings.append(Setting(params, each.weight, candidate.scale))
     selected_by = {
@@ -320,38 +293,17 @@ def winner_of(
     return Winner(trial, tuple(pooled_settings), content, outcome, len(log.trials))
 
 
-def _chosen(
-    outcome: Outcome, sample: TuningSample, settings: TuningSettings, log: TrialLog
-) -> list[Pooled]:
-    """Return the candidates that make up the model."""
+def _chosen(outcome: Outcome, sample: TuningSample, settings: TuningSettings) -> list[Pooled]:
+    """Return the candidates that make up the model, the best first."""
     best = outcome.best
-    asked = settings.n_models if isinstance(settings.n_models, int) else None
     if settings.committee > 1:
-        return pooled(outcome.results, asked, settings.committee)
+        return pooled(outcome.trials, settings.n_models, settings.committee)
     if settings.search == "informed":
-        scores = log.trials[best.number].scores
-        assert scores is not None
-        error = float(scores.deviation / np.sqrt(sample.folds.n_folds))
-        untuned = sample.informed(settings)[0]
-        return [single(outcome.results, untuned, asked or DEFAULT_MEMBERS, error)]
-    return [Pooled(best, 1.0, best.task.n_models)]
-
-
-def _outer_estimates(
-    settings: TuningSettings, sample: TuningSample, log: TrialLog, run: Run
-) -> Iterator[float]:
-    """Yield the criterion on each outer fold, after a search without the rows of that fold."""
-    for fold, (line, inner) in enumerate(sample.outer_samples(settings)):
-        outcomes = [
-            run_search(inner, method, settings, log, run, fold) for method in settings.methods
-        ]
-        best = max(outcomes, key=lambda outcome: outcome.best.score or 0.0).best.task
-        scorer = CandidateScorer(sample, settings)
-        with scorer.trainer(best, run) as trainer:
-            (held,) = scorer.held_out_fold([best], trainer, line, fold, fold, randomness.OUTER_FOLD)
-        if isinstance(held, ResvmError):
-            raise held
-        yield scorer.criterion(held)
+        assert best.scores is not None
+        error = float(best.scores.deviation / np.sqrt(sample.folds.n_folds))
+        trial = single(outcome.trials, sample.informed(settings)[0], error)
+        return [Pooled(trial, 1.0, settings.n_models or DEFAULT_MEMBERS)]
+    return [Pooled(best, 1.0, best.n_models)]
 
 
 # Parameters that are logged under another name or do not affect the trials.
@@ -388,7 +340,6 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         "trials": request.trials,
         "n_models": request.n_models,
         "max_extensions": request.max_extensions,
-        "outer": request.outer,
         "contamination": [request.contamination_pos, request.contamination_unl],
         "max_unl": request.max_unl,
         "shared_kernels": sample.kernels.shares_kernels,

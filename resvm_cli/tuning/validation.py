@@ -7,7 +7,7 @@ of their parameters and not by chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import cached_property
@@ -21,7 +21,7 @@ from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
-from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, problems, resolve_defaults
+from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
 from resvm_cli.model.shared_kernels import KernelTrainer
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass
@@ -29,7 +29,6 @@ from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
 
@@ -40,11 +39,6 @@ ROC_AREAS: tuple[MetricName, ...] = (
     "roc_auc_of_mean",
     "partial_roc_auc_of_mean",
 )
-# Members are added until two halves of the ensemble agree (paper, section 3.1).
-MEMBER_STEPS = (25, 50, 100, 200, 400, 800)
-SCORE_TOLERANCE = 0.02  # largest difference between the halves' criteria
-TOP_FRACTION = 0.05  # of U
-MIN_OVERLAP = 0.8  # between the top rows of the two halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +50,6 @@ class ScoredSample:
     means: FloatArray  # the members' mean value
     predicted: npt.NDArray[np.bool_]  # whether predicted positive at the method's threshold
     folds: IntArray  # the fold each row was held out in
-    rows: IntArray  # row numbers
 
     @cached_property
     def by_value(self) -> ScoredLabels:
@@ -135,83 +128,79 @@ class CandidateScorer:
         kernels = self.sample.kernels
         return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.sample.folds.groups)
 
-    def criterion(self, rows: ScoredSample) -> float:
-        """Return the criterion by which candidates are selected."""
-        return criterion(rows, self.settings.metric, self.settings.up_to)
-
     def plan(
         self,
-        task: ScoringTask,
+        candidate: Candidate,
         rows_pos: int,
         rows_unl: int,
         seed: int,
         weights: PositiveWeights | None = None,
         rows_neg: int | None = None,
     ) -> Plan:
-        """Return a task's plan for this many rows; gamma is a number, so no variance is needed."""
-        params = task.candidate.parameters(self.settings.base, task.n_models, rows_pos, rows_unl)
+        """Return the plan for this many rows; gamma is a number, so no variance is needed."""
+        settings = self.settings
+        params = candidate.parameters(settings.base, settings.scored_members, rows_pos, rows_unl)
         return resolve_defaults(
             replace(params, seed=seed),
             *(rows_pos, rows_unl, 1, lambda: 1.0, weights),
             rows_neg=self.sample.rows_neg if rows_neg is None else rows_neg,
         )
 
-    def trainer(self, task: ScoringTask, run: Run) -> AbstractContextManager[KernelTrainer]:
-        """Return a trainer for tasks of this kernel, scaling and weighting."""
-        plan = self.plan(task, self.sample.rows_pos, self.sample.rows_unl, 0)
-        kernels = self.sample.scaled[task.candidate.scale].kernels
+    def trainer(self, candidate: Candidate, run: Run) -> AbstractContextManager[KernelTrainer]:
+        """Return a trainer for candidates of this kernel, scaling and weighting."""
+        plan = self.plan(candidate, self.sample.rows_pos, self.sample.rows_unl, 0)
+        kernels = self.sample.scaled[candidate.scale].kernels
         return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
 
-    def scores(self, tasks: Sequence[ScoringTask], run: Run) -> list[Scores | ResvmError]:
-        """Return each task's scores or the error that prevented them; all share one kernel."""
+    def scores(self, candidates: Sequence[Candidate], run: Run) -> list[Scores | ResvmError]:
+        """Return each candidate's scores or the error that prevented them; all share one kernel."""
         settings = self.settings
-        with self.trainer(tasks[0], run) as trainer:
+        with self.trainer(candidates[0], run) as trainer:
             decide_rows = self.out_of_bag_rows if settings.oob else self.held_out_rows
             return [
                 rows
                 if isinstance(rows, ResvmError)
                 else score(rows, settings.metric, settings.up_to, by_folds=not settings.oob)
-                for rows in decide_rows(tasks, trainer)
+                for rows in decide_rows(candidates, trainer)
             ]
 
     def held_out_rows(
-        self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
+        self, candidates: Sequence[Candidate], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
         """Score each row by an ensemble trained without its fold."""
-        parts: list[list[ScoredSample]] = [[] for _ in tasks]
+        parts: list[list[ScoredSample]] = [[] for _ in candidates]
         failed: dict[int, ResvmError] = {}
         n_folds = self.sample.folds.n_folds
         for repeat, line in enumerate(self.sample.folds.parts):
             for fold in range(n_folds):
-                going = [number for number in range(len(tasks)) if number not in failed]
-                some = [tasks[number] for number in going]
-                found = self.held_out_fold(some, trainer, line, fold, repeat * n_folds + fold)
+                going = [number for number in range(len(candidates)) if number not in failed]
+                some = [candidates[number] for number in going]
+                found = self._held_out_fold(some, trainer, line, fold, repeat * n_folds + fold)
                 for number, rows in zip(going, found, strict=True):
                     if isinstance(rows, ResvmError):
                         failed[number] = rows
                     else:
                         parts[number].append(rows)
         return [
-            failed.get(number) or ScoredSample.joined(parts[number]) for number in range(len(tasks))
+            failed.get(number) or ScoredSample.joined(part) for number, part in enumerate(parts)
         ]
 
-    def held_out_fold(
+    def _held_out_fold(
         self,
-        tasks: Sequence[ScoringTask],
+        candidates: Sequence[Candidate],
         trainer: KernelTrainer,
         line: IntArray,
         fold: int,
         number: int,
-        stream: int = randomness.FOLD,
     ) -> list[ScoredSample | ResvmError]:
         """Score the rows of one fold by ensembles trained on all other rows."""
         kept_pos = np.flatnonzero(line[: self.sample.rows_pos] != fold)
         kept_unl = np.flatnonzero(line[self.sample.rows_pos :] != fold)
         held = np.flatnonzero(line == fold)
-        seed = randomness.fold_seed(self.settings.base.seed, number, stream)
+        seed = randomness.fold_seed(self.settings.base.seed, number)
 
         def scored(members: Sequence[Problem], values: FloatArray) -> ScoredSample:
-            single = tasks[0].candidate.method == "cwsvm"
+            single = candidates[0].method == "cwsvm"
             decisions = decide(values, single)
             return ScoredSample(
                 held < self.sample.rows_pos,
@@ -219,29 +208,28 @@ class CandidateScorer:
                 decisions.means,
                 decisions.labels(0.0 if single else 0.5) > 0,
                 np.full(len(held), number),
-                held,
             )
 
-        return self._train_and_score(tasks, trainer, (kept_pos, kept_unl), seed, held, scored)
+        return self._train_and_score(candidates, trainer, (kept_pos, kept_unl), seed, held, scored)
 
     def out_of_bag_rows(
-        self, tasks: Sequence[ScoringTask], trainer: KernelTrainer
+        self, candidates: Sequence[Candidate], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
         """Score each row by the members whose bags do not contain it."""
         everything = np.arange(self.sample.rows_pos), np.arange(self.sample.rows_other)
-        seed, scored = self.settings.base.seed, self.score_out_of_bag
-        return self._train_and_score(tasks, trainer, everything, seed, None, scored)
+        seed, scored = self.settings.base.seed, self._score_out_of_bag
+        return self._train_and_score(candidates, trainer, everything, seed, None, scored)
 
     def _train_and_score(
         self,
-        tasks: Sequence[ScoringTask],
+        candidates: Sequence[Candidate],
         trainer: KernelTrainer,
         kept: tuple[IntArray, IntArray],
         seed: int,
         rows: IntArray | None,
         scored: Callable[[Sequence[Problem], FloatArray], ScoredSample],
     ) -> list[ScoredSample | ResvmError]:
-        """Score ``rows`` after training on the kept ones; tasks with equal bags share them."""
+        """Score ``rows`` after training on the kept ones; candidates with equal bags share them."""
         found: dict[int, ScoredSample | ResvmError] = {}
         same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
         weights = self.sample.positive_weights
@@ -251,10 +239,10 @@ class CandidateScorer:
             try:
                 weights = weights.take(kept[0])
             except DataError as error:
-                return [error] * len(tasks)
-        for number, task in enumerate(tasks):
+                return [error] * len(candidates)
+        for number, candidate in enumerate(candidates):
             try:
-                plan = self.plan(task, *sizes, weights, len(kept[1]) - n_unl)
+                plan = self.plan(candidate, *sizes, weights, len(kept[1]) - n_unl)
             except (DataError, ParameterError) as error:
                 found[number] = error
             else:
@@ -276,9 +264,9 @@ class CandidateScorer:
                     found[number] = scored(members, np.ascontiguousarray(values.T))
                 except DataError as error:
                     found[number] = error
-        return [found[number] for number in range(len(tasks))]
+        return [found[number] for number in range(len(candidates))]
 
-    def score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
+    def _score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
         """Score each row by the members that have not seen it.
 
         Bags hold a larger fraction of P than of U, and scores by few members vary more. So even in
@@ -298,7 +286,6 @@ class CandidateScorer:
             decisions.means,
             decisions.labels(0.5) > 0,
             self.sample.folds.parts[0],
-            rows,
         ).only(decisions.n_members > 0)
         if not scored.positive.any() or scored.positive.all():
             which = "P" if not scored.positive.any() else "U"
@@ -307,57 +294,3 @@ class CandidateScorer:
                 Message("use more members, smaller bags, or {folds} instead of {oob:True}"),
             )
         return scored
-
-
-@dataclass(frozen=True)
-class EnsembleSize:
-    """The score of an ensemble of this size, and how well its two halves agree."""
-
-    n_models: int
-    score: float
-    difference: float  # between the criteria of the two halves
-    overlap: float  # between the top rows of U of the two halves
-
-    @property
-    def stable(self) -> bool:
-        return abs(self.difference) <= SCORE_TOLERANCE and self.overlap >= MIN_OVERLAP
-
-
-def ensemble_sizes(
-    scorer: CandidateScorer, candidate: Candidate, run: Run
-) -> Iterator[EnsembleSize]:
-    """Yield larger and larger ensembles until their two disjoint halves agree out of bag."""
-    largest = ScoringTask(candidate, MEMBER_STEPS[-1])
-    sizes = scorer.sample.rows_pos, scorer.sample.rows_unl
-    weights = scorer.sample.positive_weights
-    plan = scorer.plan(largest, *sizes, scorer.settings.base.seed, weights)
-    members = list(problems(plan, range(MEMBER_STEPS[-1])))
-    values = np.zeros((len(scorer.sample.kernels.rows), 0))
-    with scorer.trainer(largest, run) as trainer:
-        for n_models in MEMBER_STEPS:
-            more = trainer.member_values(members[values.shape[1] : n_models]).T
-            values = np.ascontiguousarray(np.hstack([values, more]))
-            whole = scorer.score_out_of_bag(members[:n_models], values)
-            halves = [
-                scorer.score_out_of_bag(
-                    members[side:n_models:2], np.ascontiguousarray(values[:, side::2])
-                )
-                for side in (0, 1)
-            ]
-            first, second = map(scorer.criterion, halves)
-            overlap = _overlap(*halves)
-            size = EnsembleSize(n_models, scorer.criterion(whole), first - second, overlap)
-            yield size
-            if size.stable:
-                return
-
-
-def _overlap(first: ScoredSample, second: ScoredSample) -> float:
-    """Return the fraction of the top rows of U that two rankings have in common."""
-    tops = []
-    for rows in (first, second):
-        unlabeled = np.flatnonzero(~rows.positive)
-        count = max(10, round(TOP_FRACTION * len(unlabeled)))
-        order = np.argsort(-rows.values[unlabeled], kind="stable")[:count]
-        tops.append(set(rows.rows[unlabeled[order]].tolist()))
-    return len(tops[0] & tops[1]) / max(1, min(map(len, tops)))

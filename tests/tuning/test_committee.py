@@ -23,16 +23,8 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.parts import merge
 from resvm_cli.training.train import save, train_on
-from resvm_cli.tuning.search import (
-    SETTING_MEMBERS,
-    TEMPERATURE,
-    ScoredTask,
-    ScoringTask,
-    informed_candidates,
-    informed_settings,
-    pooled,
-    single,
-)
+from resvm_cli.tuning.informed import informed_candidates, informed_settings
+from resvm_cli.tuning.search import SETTING_MEMBERS, TEMPERATURE, Trial, pooled, single
 from resvm_cli.tuning.settings import MAX_SETTINGS
 from resvm_cli.tuning.space import default_space, parse_axis
 from tests.libsvm_oracle import predict_values
@@ -68,11 +60,9 @@ def candidates(**given):
     return informed_candidates(settings, space, 100, 1000, GAMMAS, list(given))
 
 
-def results_of(some, scores):
+def trials_of(some, scores):
     pairs = zip(some, scores, strict=True)
-    return [
-        ScoredTask(ScoringTask(one, 10), score, number) for number, (one, score) in enumerate(pairs)
-    ]
+    return [Trial(number, one, 10, score) for number, (one, score) in enumerate(pairs)]
 
 
 def assert_same_files(first, second):
@@ -147,16 +137,16 @@ def test_settings_of_one_kernel_follow_each_other():
 def test_the_best_are_pooled_by_their_scores():
     some = candidates()[:6]
     scores = [0.70, 0.80, None, 0.79, 0.50, 0.78]
-    found = pooled(results_of(some, scores), max_settings=3)
-    assert [one.result.number for one in found] == [1, 3, 5]
+    found = pooled(trials_of(some, scores), max_settings=3)
+    assert [one.trial.number for one in found] == [1, 3, 5]
     powers = np.exp(np.array([0.0, -0.01, -0.02]) / TEMPERATURE)
     assert [one.weight for one in found] == pytest.approx((powers / powers.sum()).tolist())
 
 
 def test_a_committee_is_of_six_settings_with_the_same_number_of_members(resvm):
-    results = results_of(candidates()[:8], [0.5, *(0.6 + 0.01 * step for step in range(7))])
-    found = pooled(results)
-    assert [one.result.number for one in found] == [7, 6, 5, 4, 3, 2]
+    trials = trials_of(candidates()[:8], [0.5, *(0.6 + 0.01 * step for step in range(7))])
+    found = pooled(trials)
+    assert [one.trial.number for one in found] == [7, 6, 5, 4, 3, 2]
     assert [one.n_models for one in found] == [SETTING_MEMBERS] * MAX_SETTINGS
     assert f"{MAX_SETTINGS} if informed, else 1" in " ".join(
         resvm("tune", "--help").out.decode().split()
@@ -165,8 +155,8 @@ def test_a_committee_is_of_six_settings_with_the_same_number_of_members(resvm):
 
 @pytest.mark.parametrize("total", [3, 9, 100, 1000])
 def test_as_many_members_as_were_asked_for_are_shared_out(total):
-    results = results_of(candidates()[:4], (0.7, 0.8, 0.81, 0.82))
-    counts = [one.n_models for one in pooled(results, total)]
+    trials = trials_of(candidates()[:4], (0.7, 0.8, 0.81, 0.82))
+    counts = [one.n_models for one in pooled(trials, total)]
     assert all(counts)
     assert sum(counts) == max(total, 4)
     assert max(counts) - min(counts) <= 1
@@ -174,12 +164,9 @@ def test_as_many_members_as_were_asked_for_are_shared_out(total):
 
 def test_the_single_best_must_beat_the_untuned_one_by_its_error():
     some = candidates()[:3]
-    results = [
-        ScoredTask(ScoringTask(one, 10), score, n)
-        for n, (one, score) in enumerate(zip(some, (0.70, 0.74, 0.72), strict=True))
-    ]
-    assert single(results, some[0], 50, 0.013).result.number == 1
-    assert single(results, some[0], 50, 0.014).result.number == 0
+    trials = trials_of(some, (0.70, 0.74, 0.72))
+    assert single(trials, some[0], 0.013).number == 1
+    assert single(trials, some[0], 0.014).number == 0
 
 
 def test_members_are_numbered_through_all_settings(trained):

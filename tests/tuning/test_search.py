@@ -7,7 +7,7 @@ import math
 import pytest
 
 from resvm_cli.parameters import MethodParameters
-from resvm_cli.tuning.search import ScoredTask, ScoringTask, sampled, search, winner
+from resvm_cli.tuning.search import Trial, sampled, search, winner
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate, Space, parse_axis
 
@@ -21,27 +21,26 @@ PLANE = Space(
 
 
 def drive(space, score, **changes):
-    """Run a search to its end with a function for scores; the tasks come round by round."""
+    """Run a search to its end with a function for scores; return the candidates of each round."""
     settings = {"search": "random", "trials": 40, "n_models": 27, "max_extensions": 3}
     going = search(space, TuningSettings(base=MethodParameters(seed=5), **(settings | changes)))
     rounds = []
     number = 0
     try:
-        tasks = next(going)
+        candidates = next(going)
         while True:
-            rounds.append(tasks)
-            results = []
-            for task in tasks:
-                results.append(ScoredTask(task, score(task), number))
+            rounds.append(candidates)
+            trials = []
+            for candidate in candidates:
+                trials.append(Trial(number, candidate, 27, score(candidate)))
                 number += 1
-            tasks = going.send(results)
+            candidates = going.send(trials)
     except StopIteration as ended:
         return ended.value, rounds
 
 
 def peak(gamma, c_unl):
-    def score(task):
-        one = task.candidate
+    def score(one):
         return -abs(math.log(one["gamma"] / gamma)) - 99 * abs(math.log(one["c_unl"] / c_unl))
 
     return score
@@ -52,14 +51,14 @@ def test_an_optimum_inside_needs_one_round():
     assert len(rounds) == 1
     assert len(rounds[0]) == 40
     assert (outcome.extensions, outcome.edges) == (0, ())
-    assert outcome.best.score == max(result.score for result in outcome.results)
+    assert outcome.best.score == max(trial.score for trial in outcome.trials)
 
 
 def test_ranges_are_extended_towards_an_optimum_outside():
     outcome, rounds = drive(PLANE, peak(1.0, 1000.0), trials=200, max_extensions=8)
     assert outcome.extensions >= 1
-    assert outcome.best.task.candidate["c_unl"] > 100
-    fresh = [task.candidate["c_unl"] for task in rounds[1]]
+    assert outcome.best.candidate["c_unl"] > 100
+    fresh = [candidate["c_unl"] for candidate in rounds[1]]
     assert max(fresh) > 100
     assert max(fresh) <= 100 * 10 ** (4 / 3) * 1.0001
     assert outcome.edges == ()
@@ -75,7 +74,7 @@ def test_without_extensions_the_edge_is_only_remarked_on():
 
 def test_at_its_limit_a_range_is_not_extended():
     space = Space("resvm", (parse_axis("n_pos", "5..20").limited(1.0, 20.0),))
-    outcome, rounds = drive(space, lambda task: task.candidate["n_pos"], trials=15)
+    outcome, rounds = drive(space, lambda one: one["n_pos"], trials=15)
     assert len(rounds) == 1
     assert "cannot be extended" in str(outcome.edges[0])
 
@@ -87,45 +86,35 @@ def test_a_grid_gains_the_whole_next_line():
     ).replaced(parse_axis("gamma", "1,10").limited(1e-9, 1e9))
     outcome, rounds = drive(
         space,
-        lambda task: -abs(task.candidate["c_unl"] - 8) - abs(task.candidate["gamma"] - 1) / 99,
+        lambda one: -abs(one["c_unl"] - 8) - abs(one["gamma"] - 1) / 99,
         search="grid",
     )
     assert len(rounds[0]) == 6
-    added = {(task.candidate["gamma"], task.candidate["c_unl"]) for task in rounds[1]}
+    added = {(one["gamma"], one["c_unl"]) for one in rounds[1]}
     assert {(1.0, 8.0), (10.0, 8.0)} <= added
-    assert outcome.best.task.candidate["c_unl"] == 8
-
-
-def test_halving_starts_with_few_members_and_keeps_a_third():
-    outcome, rounds = drive(PLANE, peak(1.0, 1.0), search="halving")
-    assert [(len(tasks), tasks[0].n_models) for tasks in rounds] == [(40, 3), (14, 9), (5, 27)]
-    assert all(result.task.n_models == 27 for result in outcome.results)
-    whole, _ = drive(PLANE, peak(1.0, 1.0))
-    assert outcome.best.task.candidate == whole.best.task.candidate
+    assert outcome.best.candidate["c_unl"] == 8
 
 
 def test_candidates_that_cannot_be_scored_lose():
-    outcome, _ = drive(
-        PLANE, lambda task: None if task.candidate["gamma"] > 1 else 1.0, search="halving"
-    )
-    assert outcome.best.task.candidate["gamma"] <= 1
-    nothing, _ = drive(PLANE, lambda task: None)
+    outcome, _ = drive(PLANE, lambda one: None if one["gamma"] > 1 else 1.0)
+    assert outcome.best.candidate["gamma"] <= 1
+    nothing, _ = drive(PLANE, lambda one: None)
     assert nothing is None
 
 
 def test_of_equal_scores_the_cheaper_candidate_wins():
     def candidate(n_pos, unl_per_pos, c_unl):
         values = (("n_pos", n_pos), ("unl_per_pos", unl_per_pos), ("c_unl", c_unl))
-        return ScoringTask(Candidate("resvm", values), 50)
+        return Candidate("resvm", values)
 
-    results = [
-        ScoredTask(candidate(20, 5, 1), 0.8, 0),
-        ScoredTask(candidate(10, 5, 10), 0.8, 1),
-        ScoredTask(candidate(10, 5, 1), 0.8, 2),
-        ScoredTask(candidate(10, 5, 1), 0.8, 3),
-        ScoredTask(candidate(1, 1, 1), 0.7, 4),
+    trials = [
+        Trial(0, candidate(20, 5, 1), 50, 0.8),
+        Trial(1, candidate(10, 5, 10), 50, 0.8),
+        Trial(2, candidate(10, 5, 1), 50, 0.8),
+        Trial(3, candidate(10, 5, 1), 50, 0.8),
+        Trial(4, candidate(1, 1, 1), 50, 0.7),
     ]
-    assert winner(results).number == 2
+    assert winner(trials).number == 2
 
 
 def test_sampling_depends_on_the_seed_alone_and_repeats_nothing():
@@ -138,7 +127,7 @@ def test_sampling_depends_on_the_seed_alone_and_repeats_nothing():
     assert len(sampled(few, 50, 0, 0)) == 3
 
 
-@pytest.mark.parametrize("strategy", ["random", "halving", "grid"])
+@pytest.mark.parametrize("strategy", ["random", "grid"])
 def test_a_search_is_deterministic(strategy):
     assert drive(PLANE, peak(0.2, 500.0), search=strategy) == drive(
         PLANE, peak(0.2, 500.0), search=strategy

@@ -12,7 +12,7 @@ from resvm_cli.errors import Interrupted
 from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.run import Run, Share
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.tuning.search import ScoringTask
+from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.trials import TrialLog
 from resvm_cli.tuning.tune import TuneRequest, tune_task
@@ -21,12 +21,14 @@ from resvm_cli.tuning.validation import Scores
 SEARCHES = {
     "informed": [],
     "random extended": ["--search", "random", "--trials", 12, "--n-models", 5, "-g", "0.5..0.6"],
-    "halving": ["--search", "halving", "--trials", 9, "--n-models", 9, "--no-extend"],
+    "grid": [
+        *("--search", "grid", "-c", "0.1,1,10", "-g", "0.1,1,10", "--n-pos", 9),
+        *("--unl-per-pos", 2, "--w-pos", 1, "--n-models", 9, "--no-extend"),
+    ],
     "all by folds": [
         *("--method", "all", "-v", 3, "--search", "random", "--trials", 4),
         *("--n-models", 4, "--no-extend"),
     ],
-    "outer": ["--search", "random", "--trials", 4, "--n-models", 4, "--no-extend", "--outer", 2],
 }
 
 
@@ -40,16 +42,15 @@ def results(path: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_tasks_give_the_bytes_of_one_machine(name, problem, resvm, tmp_path):
-    n_tasks, n_rounds = 2, 3 if name == "halving" else 1
+    n_tasks = 2
     common = command(problem, *SEARCHES[name])
     assert resvm(*common, "-q", "-o", tmp_path / "whole").code == 0
     shared = tmp_path / "shared"
     n_judged = 0
-    for _ in range(n_rounds):
-        for number in range(n_tasks, 0, -1):
-            ran = resvm(*common, "-q", "--json", "-o", shared, "--task", f"{number}/{n_tasks}")
-            assert ran.code == 0, ran.err
-            n_judged += json.loads(ran.out)["n_judged"]
+    for number in range(n_tasks, 0, -1):
+        ran = resvm(*common, "-q", "--json", "-o", shared, "--task", f"{number}/{n_tasks}")
+        assert ran.code == 0, ran.err
+        n_judged += json.loads(ran.out)["n_judged"]
     ran = resvm(*common, "-o", shared)
     assert ran.code == 0, ran.err
     assert results(shared) == results(tmp_path / "whole")
@@ -60,7 +61,7 @@ def test_tasks_give_the_bytes_of_one_machine(name, problem, resvm, tmp_path):
 
 
 def test_the_tuning_judges_what_tasks_have_not(problem, resvm, tmp_path):
-    common = command(problem, *SEARCHES["halving"])
+    common = command(problem, *SEARCHES["grid"])
     assert resvm(*common, "-q", "-o", tmp_path / "whole").code == 0
     shared = tmp_path / "shared"
     ran = resvm(*common, "-o", shared, "--task", "2/3")
@@ -124,10 +125,10 @@ class Recorder:
 def test_the_progress_of_a_run_with_a_log_shows_the_best_score(directory, expected):
     stages = []
     run = Run(on_progress=lambda stage, done, total: stages.append(stage))
-    log = TrialLog(directory, (), "roc_auc", run)
+    log = TrialLog(TuningSettings(metric="roc_auc"), run, directory=directory)
     log.expect(1)
     scores = Scores({"roc_auc": 0.9}, 0.1, 0.8, 0.2, 10)
-    log.finished(log.trial(ScoringTask(Candidate("resvm", ()), 5), scores, None, None), 0.1)
+    log.finished(log.trial(Candidate("resvm", ()), scores, None), 0.1)
     assert stages == expected
 
 

@@ -20,7 +20,6 @@ from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
 from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
-from resvm_cli.tuning.search import ScoringTask
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import CandidateScorer, ScoredSample, criterion, score
@@ -32,22 +31,21 @@ CANDIDATE = Candidate(
     "resvm",
     (("gamma", 0.3), ("n_pos", 6.0), ("unl_per_pos", 3.0), ("w_pos", 2.0), ("c_unl", 0.7)),
 )
-TASK = ScoringTask(CANDIDATE, 8)
 
 
-def scorer(oob=False, groups=None, n_folds=4, *, folds=None, kernels=None):
+def scorer(oob=False, groups=None, n_folds=4, *, folds=None, kernels=None, n_models=8):
     folds = folds or Folds.drawn(24, 80, n_folds, 7, groups=groups)
     kernels = kernels or SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
     base = MethodParameters(seed=7, tolerance=1e-6)
-    settings = TuningSettings(base=base, oob=oob, metric="roc_auc", up_to=0.2)
+    settings = TuningSettings(base=base, oob=oob, metric="roc_auc", up_to=0.2, n_models=n_models)
     return CandidateScorer(TuningSample({None: ScaledSample(kernels, 1.0)}, folds), settings)
 
 
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = scorer()
     line = made.sample.folds.parts[0]
-    with made.sample.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
-        (found,) = made.held_out_rows([TASK], trainer)
+    with made.sample.kernels.trainer(made.plan(CANDIDATE, 18, 60, 0).kernel, Run()) as trainer:
+        (found,) = made.held_out_rows([CANDIDATE], trainer)
     rows = np.vstack([P, U])
     for fold in range(4):
         kept_pos = np.flatnonzero(line[:24] != fold)
@@ -66,7 +64,7 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
             values.append(svc.decision_function(rows[held]))
         expected = decide(np.array(values).T.copy(), False)
         part = found.only(found.folds == fold)
-        assert np.array_equal(part.rows, held)
+        assert np.array_equal(part.positive, held < 24)
         np.testing.assert_allclose(part.means, expected.sums / 8, atol=1e-4)
         np.testing.assert_allclose(part.values, expected.values_without_ties(), atol=1e-3)
 
@@ -81,7 +79,7 @@ def bags_of(made, monkeypatch):
         return real(self, ensembles, rows)
 
     monkeypatch.setattr(shared_kernels._FromMatrix, "ensemble_values", spying)
-    made.scores([TASK], Run())
+    made.scores([CANDIDATE], Run())
     return bags
 
 
@@ -115,23 +113,19 @@ def test_the_seed_of_a_fold_depends_on_the_seed_and_on_the_fold():
 def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its_partner():
     groups = RNG.integers(0, 60, 104)
     made = scorer(oob=True, groups=groups, n_folds=3)
-    plan = made.plan(TASK, 24, 80, 7)
+    plan = made.plan(CANDIDATE, 24, 80, 7)
     with made.sample.kernels.trainer(plan.kernel, Run()) as trainer:
-        (found,) = made.out_of_bag_rows([TASK], trainer)
-    counts = {}
+        (found,) = made.out_of_bag_rows([CANDIDATE], trainer)
     members = list(problems(plan, range(8)))
     with made.sample.kernels.trainer(plan.kernel, Run()) as trainer:
         values = trainer.member_values(members)
-    for row, mean in zip(found.rows.tolist(), found.means.tolist(), strict=True):
-        outside = [
-            m
-            for m, one in enumerate(members)
-            if groups[row] not in groups[np.concatenate([one.positive, one.unlabeled + 24])]
-        ]
-        counts[row] = len(outside)
-        if row < 24:  # rows of P have no partner
-            assert mean == pytest.approx(values[outside, row].mean())
-    assert all(counts.values())
+    bags = [groups[np.concatenate([one.positive, one.unlabeled + 24])] for one in members]
+    expected = []
+    for row in range(24):  # rows of P have no partner
+        outside = [m for m, bag in enumerate(bags) if groups[row] not in bag]
+        if outside:
+            expected.append(values[outside, row].mean())
+    assert found.means[found.positive] == pytest.approx(np.array(expected))
 
 
 def test_knowing_nothing_scores_like_chance_out_of_bag():
@@ -153,19 +147,23 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
     for seed in range(6):
         folds = Folds.drawn(60, 600, 5, seed)
         settings = TuningSettings(
-            base=MethodParameters(seed=seed), oob=True, metric="partial_roc_auc", up_to=0.05
+            base=MethodParameters(seed=seed),
+            oob=True,
+            metric="partial_roc_auc",
+            up_to=0.05,
+            n_models=20,
         )
         made = CandidateScorer(TuningSample({None: ScaledSample(bench, 1.0)}, folds), settings)
-        (scores,) = made.scores([ScoringTask(candidate, 20)], Run())
+        (scores,) = made.scores([candidate], Run())
         found.append(scores.values["partial_roc_auc"])
     assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3
 
 
 def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
     made = scorer()
-    (scores,) = made.scores([TASK], Run())
-    with made.sample.kernels.trainer(made.plan(TASK, 18, 60, 0).kernel, Run()) as trainer:
-        (rows,) = made.held_out_rows([TASK], trainer)
+    (scores,) = made.scores([CANDIDATE], Run())
+    with made.sample.kernels.trainer(made.plan(CANDIDATE, 18, 60, 0).kernel, Run()) as trainer:
+        (rows,) = made.held_out_rows([CANDIDATE], trainer)
     parts = [rows.only(rows.folds == part) for part in range(4)]
     for name in METRIC_NAMES:
         by_fold = [criterion(part, name, 0.2) for part in parts]
@@ -182,7 +180,6 @@ def test_pu_score_is_the_papers():
         np.zeros(6),
         np.array([True, True, True, False, True, False]),
         np.zeros(6, np.int64),
-        np.arange(6),
     )
     found = score(rows, "pu_score", 0.2, by_folds=False)
     assert found.recall == 0.75
@@ -194,8 +191,8 @@ def test_bags_that_leave_no_row_out_are_an_error_of_that_candidate_alone():
     huge = replace(
         CANDIDATE, values=(("gamma", 0.3), ("n_pos", 24.0), ("unl_per_pos", 3.0), ("c_unl", 1.0))
     )
-    made = scorer(oob=True, groups=np.zeros(104, np.int64), n_folds=1)
-    (answer,) = made.scores([ScoringTask(huge, 3)], Run())
+    made = scorer(oob=True, groups=np.zeros(104, np.int64), n_folds=1, n_models=3)
+    (answer,) = made.scores([huge], Run())
     assert isinstance(answer, DataError)
     assert "none can be scored out of bag" in str(answer)
 
@@ -203,18 +200,19 @@ def test_bags_that_leave_no_row_out_are_an_error_of_that_candidate_alone():
 @pytest.mark.parametrize("gram_mb", [100, 0])
 @pytest.mark.parametrize("oob", [False, True])
 def test_candidates_scored_together_get_the_scores_they_get_alone(oob, gram_mb):
-    def task(n_pos, c_unl):
+    def candidate(n_pos, c_unl):
         values = (("gamma", 0.3), ("n_pos", n_pos), ("unl_per_pos", 3.0), ("c_unl", c_unl))
-        return ScoringTask(replace(CANDIDATE, values=values), 5)
+        return replace(CANDIDATE, values=values)
 
-    made = scorer(oob, kernels=SharedKernels(Rows.from_dense(P), Rows.from_dense(U), gram_mb))
-    tasks = [task(6.0, 0.7), task(4.0, 0.7), task(6.0, 30.0)]
-    assert made.scores(tasks, Run()) == [made.scores([one], Run())[0] for one in tasks]
+    kernels = SharedKernels(Rows.from_dense(P), Rows.from_dense(U), gram_mb)
+    made = scorer(oob, kernels=kernels, n_models=5)
+    some = [candidate(6.0, 0.7), candidate(4.0, 0.7), candidate(6.0, 30.0)]
+    assert made.scores(some, Run()) == [made.scores([one], Run())[0] for one in some]
 
 
 def test_a_candidate_that_fails_leaves_the_others_alone(monkeypatch):
     made = scorer()
-    other = ScoringTask(replace(CANDIDATE, values=(*CANDIDATE.values[:-1], ("c_unl", 9.0))), 8)
+    other = replace(CANDIDATE, values=(*CANDIDATE.values[:-1], ("c_unl", 9.0)))
     (expected,) = made.scores([other], Run())
     real = smo.solve
 
@@ -226,6 +224,6 @@ def test_a_candidate_that_fails_leaves_the_others_alone(monkeypatch):
         return solved
 
     monkeypatch.setattr(smo, "solve", failing)
-    failed, found = made.scores([TASK, other], Run())
+    failed, found = made.scores([CANDIDATE, other], Run())
     assert isinstance(failed, SolverError)
     assert found == expected
