@@ -21,7 +21,7 @@ from resvm_cli.model.ensemble import (
     mean_values,
 )
 from resvm_cli.records import dataclass
-from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows, distinct
+from resvm_cli.rows import BoolArray, FloatArray, Hashes, IntArray, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.svm.kernels import SERIAL
 from resvm_cli.svm.problem import Problem
@@ -75,13 +75,16 @@ class TrainingRows:
         self.groups = groups
         self._drawn = drawn
         self._number_of: dict[bytes, int] = {}
-        norms = None if scored is None else distinct(scored.squared_norms())
-        self._positive = self._numbered(positives, np.arange(len(positives)), norms)
         numbers = np.arange(len(unlabeled)) if drawn is None else drawn
-        self._unlabeled = self._numbered(unlabeled, len(positives) + numbers, norms)
+        hashes = [positives.content_hashes(), unlabeled.content_hashes()]
+        self._hashes = distinct(
+            np.concatenate(hashes) if scored is None else scored.content_hashes()
+        )
+        self._positive = self._numbered(positives, np.arange(len(positives)), hashes[0])
+        self._unlabeled = self._numbered(unlabeled, len(positives) + numbers, hashes[1])
 
-    def _numbered(self, rows: Rows, numbers: IntArray, norms: FloatArray | None) -> IntArray:
-        alike = np.arange(len(rows)) if norms is None else _with_norms(rows, norms)
+    def _numbered(self, rows: Rows, numbers: IntArray, hashes: Hashes) -> IntArray:
+        alike = _found(hashes, self._hashes)
         contents = np.full(len(rows), UNLIKE_ANY)
         contents[alike] = [
             self._number_of.setdefault(key, len(self._number_of))
@@ -96,7 +99,12 @@ class TrainingRows:
 
     def contents(self, numbers: IntArray, rows: Rows) -> IntArray:
         """Return the content numbers of these rows; -1 if no bag can contain that content."""
-        return np.array([self._number_of.get(key, -1) for key in _keys(rows, numbers)], np.int64)
+        alike = _found(rows.content_hashes(), self._hashes)
+        contents = np.full(len(rows), -1)
+        contents[alike] = [
+            self._number_of.get(key, -1) for key in _keys(rows.take(alike), numbers[alike])
+        ]
+        return contents
 
     def bag_contents(self, problem: Problem) -> IntArray:
         places = problem.unlabeled
@@ -130,12 +138,12 @@ class EqualRows:
         number_of: dict[bytes, int] = {}
         keys = _keys(rows, -1 - np.arange(len(rows)))  # rows without features equal no other row
         contents = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
-        norms = distinct(rows.squared_norms())
+        hashes = distinct(rows.content_hashes())
         found, numbers, equal = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
         start = 0
         for block in blocks:
             own = content(block)
-            alike = _with_norms(own, norms)
+            alike = _found(own.content_hashes(), hashes)
             keys = _keys(own.take(alike), start + alike)
             which = np.array([number_of.get(key, -1) for key in keys], np.int64)
             alike, which = alike[which >= 0], which[which >= 0]
@@ -148,11 +156,10 @@ class EqualRows:
         )
 
 
-def _with_norms(rows: Rows, norms: FloatArray) -> IntArray:
-    """Return the numbers of the rows with one of these squared norms, given in ascending order."""
-    own = rows.squared_norms()
-    first = np.searchsorted(norms, own, "left")
-    return np.flatnonzero(first < np.searchsorted(norms, own, "right"))
+def _found(hashes: Hashes, among: Hashes) -> IntArray:
+    """Return the positions of the hashes that are among those given in ascending order."""
+    first = np.searchsorted(among, hashes, "left")
+    return np.flatnonzero(first < np.searchsorted(among, hashes, "right"))
 
 
 def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:

@@ -323,8 +323,10 @@ class _Users:
         return self._used[low:high]
 
     def entries(self, numbers: IntArray) -> tuple[IntArray, IndexArray, FloatArray]:
-        # unused rows in between have no entries, so each row ends where the next one starts
-        starts = np.append(self._starts[numbers], self._starts[numbers[-1] + 1])
+        if self.alone:  # all rows from the first to the last
+            starts = self._starts[numbers[0] : numbers[-1] + 2]
+        else:  # unused rows have no entries, so each row ends where the next one starts
+            starts = np.append(self._starts[numbers], self._starts[numbers[-1] + 1])
         return starts, self._index.members, self._index.coefficients
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
@@ -33,6 +32,7 @@ CONFORMAL = ("p_value", "q_value")
 EXPLORED = "explored"  # 1 for a row to test because members disagree on it
 LINES_AT_ONCE = 20_000
 ROUNDING = 1e-9
+NEAR_TIE = 0.01  # of the last digit, far above rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +116,36 @@ class Listing:
                 else part.ranks.tolist(),
                 part.ids,
                 part.known.astype(int).tolist(),
-                [None if math.isnan(value) else value for value in part.values.tolist()],
-                [None if math.isnan(value) else value for value in part.votes.tolist()],
+                _cells(part.values),
+                _cells(part.votes),
                 part.n_members.tolist(),
             ]
             for bound in (part.low, part.high):
                 bounds = nothing if bound is None else np.where(scored, bound, -1).tolist()
                 columns.append([None if rank == -1 else rank for rank in bounds])
             for name, column in part.further.items():
-                digits = 10 if name in CONFORMAL else 4
-                figures = column.tolist() if name != EXPLORED else column.astype(int).tolist()
-                columns.append([None if math.isnan(one) else round(one, digits) for one in figures])
+                if name == EXPLORED:
+                    columns.append(column.astype(int).tolist())
+                else:
+                    columns.append(_cells(_rounded(column, 10 if name in CONFORMAL else 4)))
             yield part.ids, zip(*columns, strict=True)
+
+
+def _cells(column: FloatArray) -> list[float | None]:
+    """Return the figures of a column, with None for nan."""
+    cells: list[float | None] = column.tolist()
+    for row in np.flatnonzero(np.isnan(column)).tolist():
+        cells[row] = None
+    return cells
+
+
+def _rounded(column: FloatArray, digits: int) -> FloatArray:
+    """Round as Python's round does, which is exact but slow: it is called only near ties."""
+    scaled = column * 10.0**digits
+    rounded: FloatArray = np.rint(scaled) / 10.0**digits
+    for row in np.flatnonzero(np.abs(scaled - np.floor(scaled) - 0.5) < NEAR_TIE).tolist():
+        rounded[row] = round(float(column[row]), digits)
+    return rounded
 
 
 def ordered(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,3 +60,11 @@ def test_the_head_of_a_list_is_its_first_rows():
     head = listing(np.array([0.5, 1.0, np.nan])).head(2)
     assert len(head) == 2
     assert list(head.records())[1][:3] == (2, 'b"\t,', 1)
+
+
+def test_figures_are_rounded_like_single_numbers_even_near_ties():
+    ties = (np.arange(20_000) + 0.5) / 10_000
+    figures = np.concatenate([ties, np.nextafter(ties, 0), np.nextafter(ties, 9), [1e9 / 7, -1e-9]])
+    columns = listing()._take(["a"] * len(figures), np.zeros(len(figures), int))
+    shown = replace(columns, further={"expected_false": figures}).by_column()["expected_false"]
+    assert shown == [round(figure, 4) for figure in figures.tolist()]
