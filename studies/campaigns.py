@@ -1,7 +1,7 @@
 """Simulated campaigns: five rounds of 96 tests, each batch chosen with all earlier outcomes.
 
     python -m studies.campaigns --data-dir DIR --log LOG [--sets judged] [--draws 0:10]
-    python -m studies.campaigns --log LOG
+    python -m studies.campaigns --log LOG [--markdown docs/quality.md]
 
 A draw is a pool of at most 2,500 rows, 6 % of them positive, of which 20 are known. Strategies:
 
@@ -15,6 +15,11 @@ A draw is a pool of at most 2,500 rows, 6 % of them positive, of which 20 are kn
 
 Every strategy has the same kernel: rbf with gamma 1 / (features x variance) of standardized
 features, or tanimoto for molecules. Penalties of classes are balanced.
+
+Besides the positives found, each round counts how many of the 30 kinds of positives are among them
+(clusters of the pool's positives by complete linkage of kernel distances), and how many tests of
+the batch were spent on near-duplicates of an earlier row of the same batch, as ``--next`` defines
+them, but within the whole pool.
 """
 
 from __future__ import annotations
@@ -28,16 +33,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import csr_matrix
 
 import resvm_cli
-from studies.markdown import markdown_table
+from resvm_cli.commands.rank.batch import NEAR
+from studies.markdown import markdown_table, put_between_marks
 from studies.pu_tables import read_log
 from studies.pu_tasks import TASKS, labeled
 
 POOL, POSITIVE, KNOWN = 2500, 0.06, 20
 ROUNDS, BATCH = 5, 96
 MEMBERS = 30
+KINDS = 30
 # The rules were chosen on the first half, before anything was run on the second.
 SETS = {
     "chosen": (
@@ -92,7 +100,7 @@ class Pool:
         self.known[rows] = np.where(self.truth[rows], 1, -1)
 
     def kernel(self) -> np.ndarray:
-        """The kernel matrix, for SVCs."""
+        """The kernel matrix, for SVCs and distances."""
         if self.is_molecules:
             both = (self.X @ self.X.T).toarray()
             sizes = both.diagonal()
@@ -105,12 +113,26 @@ class Pool:
         return np.exp(-np.maximum(distances, 0) / (scaled.shape[1] * scaled.var()))
 
 
+def kinds_of(positive: np.ndarray, distances: np.ndarray) -> np.ndarray:
+    """Return the number of the cluster of each positive row, -1 for others."""
+    own = distances[np.ix_(positive, positive)]
+    tree = linkage(own[np.triu_indices(len(positive), 1)], "complete")
+    kinds = np.full(len(distances), -1)
+    kinds[positive] = fcluster(tree, KINDS, "maxclust")
+    return kinds
+
+
 def campaign(strategy: str, name: str, draw: int, folder: Path) -> dict[str, Any]:
-    """Return the positives found after each round."""
+    """Return the positives found, their kinds and tests of near-duplicates after each round."""
     pool = Pool(name, draw, folder)
     rng = np.random.default_rng([7, draw])
-    values = pool.kernel() if strategy in ("SVC", "NAPU-bagging") else np.zeros(0)
-    found = []
+    values = pool.kernel()
+    distances = np.maximum(2 - 2 * values, 0)  # every row's kernel value with itself is 1
+    near = distances <= NEAR * np.median(distances)
+    kinds = kinds_of(np.flatnonzero(pool.truth), distances)
+    start = pool.known == 1
+    record: dict[str, Any] = {"task": name, "draw": draw, "method": strategy, "of": pool.n_hidden}
+    record |= {"found": [], "kinds": [], "near": []}
     for number in range(ROUNDS):
         if strategy == "random":
             batch = rng.choice(pool.open, BATCH, False)
@@ -119,8 +141,11 @@ def campaign(strategy: str, name: str, draw: int, folder: Path) -> dict[str, Any
         else:
             batch = by_resvm(pool, strategy, number)
         pool.test(batch)
-        found.append(pool.n_found)
-    return {"task": name, "draw": draw, "method": strategy, "found": found, "of": pool.n_hidden}
+        record["found"].append(pool.n_found)
+        record["kinds"].append(len(set(kinds[(pool.known == 1) & ~start].tolist())))
+        repeated = np.tril(near[np.ix_(batch, batch)], -1).any(axis=1)
+        record["near"].append(int(repeated.sum()))
+    return record
 
 
 def by_resvm(pool: Pool, strategy: str, number: int) -> np.ndarray:
@@ -155,17 +180,21 @@ def by_svc(pool: Pool, values: np.ndarray, rng: Any, *, bags: bool) -> np.ndarra
     return pool.open[np.argsort(-total, kind="stable")[:BATCH]]
 
 
-def percents(records: list[dict[str, Any]]) -> dict[str, dict[tuple[str, int], np.ndarray]]:
-    """Return percent of the hidden positives found, by strategy and cell, on common cells."""
-    figures: dict[str, dict[tuple[str, int], np.ndarray]] = defaultdict(dict)
-    for record in records:
-        cell = record["task"], record["draw"]
-        figures[record["method"]][cell] = 100 * np.array(record["found"]) / record["of"]
+Cells = dict[tuple[str, int], np.ndarray]  # by set and draw
+
+
+def by_strategy(records: list[dict[str, Any]], key: str) -> dict[str, Cells]:
+    """Return a figure of each round on common cells; "found" in percent of the hidden positives."""
+    figures: dict[str, Cells] = {name: {} for name in STRATEGIES}
+    for one in records:
+        scale = 100 / one["of"] if key == "found" else 1.0
+        figures[one["method"]][one["task"], one["draw"]] = scale * np.array(one[key])
+    figures = {name: own for name, own in figures.items() if own}
     cells = set.intersection(*map(set, figures.values()))
     return {name: {cell: own[cell] for cell in sorted(cells)} for name, own in figures.items()}
 
 
-def interval(differences: dict[tuple[str, int], np.ndarray]) -> np.ndarray:
+def interval(differences: Cells) -> np.ndarray:
     """Return 95 % intervals of mean differences over sets; draws are resampled within each."""
     rng = np.random.default_rng(0)
     by_set: dict[str, list[np.ndarray]] = defaultdict(list)
@@ -178,35 +207,50 @@ def interval(differences: dict[tuple[str, int], np.ndarray]) -> np.ndarray:
     return np.quantile(np.mean(means, axis=0), [0.025, 0.975], axis=0)
 
 
-def tables(records: list[dict[str, Any]]) -> Iterator[str]:
-    for half, names in SETS.items():
-        some = [record for record in records if record["task"] in names]
-        if not some:
-            continue
-        found = percents(some)
-        cells = list(next(iter(found.values())))
-        n_sets = len({name for name, _ in cells})
-        head = ["strategy", *(f"round {number + 1}" for number in range(ROUNDS))]
-        rows = []
-        for name in (each for each in STRATEGIES if each in found):
-            mean = np.mean(list(found[name].values()), axis=0)
-            rows.append([name, *(f"{value:.1f}" for value in mean)])
-        yield f"Sets on which the rules were {half}: {n_sets} sets, {len(cells)} draws in all."
-        yield markdown_table(head, rows)
-        rows = []
-        for name in (each for each in STRATEGIES if each in found and each != "next"):
-            apart = {cell: found["next"][cell] - found[name][cell] for cell in cells}
-            mean, (low, high) = np.mean(list(apart.values()), axis=0), interval(apart)
-            texts = zip(mean, low, high, strict=True)
-            rows.append(
-                [f"next - {name}", *(f"{m:+.1f} ({a:+.1f} to {b:+.1f})" for m, a, b in texts)]
-            )
-        yield markdown_table(head, rows)
-        rows = []
-        for task in dict.fromkeys(name for name, _ in cells):
-            last = (np.mean([own[c][-1] for c in cells if c[0] == task]) for own in found.values())
-            rows.append([task, *(f"{value:.1f}" for value in last)])
-        yield markdown_table(["after the last round", *found], rows)
+def with_mean(rounds: np.ndarray) -> np.ndarray:
+    return np.append(rounds, rounds.mean())
+
+
+def tables(records: list[dict[str, Any]], half: str) -> Iterator[str]:
+    records = [record for record in records if record["task"] in SETS[half]]
+    if not records:
+        return
+    found = by_strategy(records, "found")
+    cells = list(next(iter(found.values())))
+    n_sets = len({name for name, _ in cells})
+    head = ["strategy", *(f"round {number + 1}" for number in range(ROUNDS)), "mean of rounds"]
+    yield (
+        f"Percentages of the hidden positives found, on the sets on which the rules were {half}:"
+        f" {n_sets} sets, {len(cells)} draws in all."
+    )
+    rows = []
+    for name, own in found.items():
+        mean = with_mean(np.mean(list(own.values()), axis=0))
+        rows.append([name, *(f"{value:.1f}" for value in mean)])
+    yield markdown_table(head, rows)
+    rows = []
+    for name in (each for each in found if each != "next"):
+        apart = {cell: with_mean(found["next"][cell] - found[name][cell]) for cell in cells}
+        mean, (low, high) = np.mean(list(apart.values()), axis=0), interval(apart)
+        texts = zip(mean, low, high, strict=True)
+        rows.append([f"next - {name}", *(f"{m:+.1f} ({a:+.1f} to {b:+.1f})" for m, a, b in texts)])
+    yield markdown_table(head, rows)
+    rows = []
+    for task in dict.fromkeys(name for name, _ in cells):
+        last = (np.mean([own[c][-1] for c in cells if c[0] == task]) for own in found.values())
+        rows.append([task, *(f"{value:.1f}" for value in last)])
+    yield markdown_table(["after the last round", *found], rows)
+    kinds, near = by_strategy(records, "kinds"), by_strategy(records, "near")
+    head = [
+        f"kinds of positives found, of {KINDS}",
+        *head[1:-1],
+        "tests of near-duplicates, in all",
+    ]
+    rows = []
+    for name in found:
+        means = [np.mean(list(own[name].values()), axis=0) for own in (kinds, near)]
+        rows.append([name, *(f"{value:.1f}" for value in (*means[0], means[1].sum()))])
+    yield markdown_table(head, rows)
 
 
 def main() -> None:
@@ -216,6 +260,7 @@ def main() -> None:
     parser.add_argument("--sets", default="judged", choices=SETS)
     parser.add_argument("--draws", default="0:10", help="first:last")
     parser.add_argument("--strategies", nargs="*", default=STRATEGIES)
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables here too")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.data_dir is not None:
@@ -227,7 +272,10 @@ def main() -> None:
                         record = campaign(strategy, name, draw, given.data_dir)
                         with given.log.open("a") as log:
                             log.write(json.dumps(record) + "\n")
-    print("\n\n".join(tables(read_log(given.log))))
+    written = "\n\n".join(tables(read_log(given.log), given.sets)) + "\n"
+    print(written)
+    if given.markdown is not None:
+        put_between_marks(given.markdown, written, "campaigns")
 
 
 if __name__ == "__main__":

@@ -8,13 +8,17 @@ from pathlib import Path
 BEGIN, END = "<!-- results: written by --markdown -->", "<!-- end of results -->"
 
 
-def put_between_marks(path: Path, written: str) -> None:
-    """Replace the text between the marks of a document, or the whole document if it has none."""
+def put_between_marks(path: Path, written: str, study: str = "") -> None:
+    """Replace the text between the marks of a document, or the whole document if it has none.
+
+    If a document has the results of several studies, the first mark of each names it.
+    """
+    begin = BEGIN.replace("results", f"results of {study}") if study else BEGIN
     document = path.read_text() if path.exists() else ""
-    before, mark, rest = document.partition(BEGIN)
+    before, mark, rest = document.partition(begin)
     _, end, after = rest.partition(END)
     if mark and end:
-        written = f"{before}{BEGIN}\n\n{written}\n{END}{after}"
+        written = f"{before}{begin}\n\n{written}\n{END}{after}"
     path.write_text(written)
 
 
