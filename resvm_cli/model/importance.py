@@ -61,13 +61,17 @@ def feature_importance(
     def work(member: int) -> FloatArray | None:
         own = np.flatnonzero(unseen[:, member])
         known, unlabeled = own[own < len(positive)], own[own >= len(positive)]
-        chosen = known[:MEMBER_POSITIVES], unlabeled[:MEMBER_UNLABELED]
+        stream = randomness.run_bits(seed, randomness.IMPORTANCE, 1 + member)
+        # drawn at random, because files may be sorted
+        chosen = (
+            known[randomness.sample(stream, len(known), MEMBER_POSITIVES)],
+            unlabeled[randomness.sample(stream, len(unlabeled), MEMBER_UNLABELED)],
+        )
         if min(map(len, chosen)) < 2:
             return None
         group = next(group for group in ensemble.groups if member in group.members)
         some = scaled[group.scaling].take(np.concatenate(chosen))
         permuted = _Permuted(ensemble, group, member, some, features)
-        stream = randomness.run_bits(seed, randomness.IMPORTANCE, 1 + member)
         return permuted.falls(groups, len(chosen[0]), stream)
 
     falls: list[FloatArray] = []

@@ -97,6 +97,16 @@ def test_only_rows_that_a_member_has_not_seen_are_permuted(monkeypatch):
     assert max(sizes) < 80 + 7 - 20  # 60 draws from 80 rows take more than 20 different ones
 
 
+def test_rows_of_sorted_files_are_drawn_at_random(monkeypatch):
+    matrix, labels = drawn()
+    monkeypatch.setattr(importance, "MEMBER_POSITIVES", 10)
+    monkeypatch.setattr(importance, "MEMBER_UNLABELED", 20)
+    # the first rows of U, 80 to 120, are hidden positives: no feature tells P from them
+    for one in resvm_cli.fit(matrix, labels, **SMALL).importance(matrix, labels)[:2]:
+        assert one.feature in (0, 1)
+        assert one.importance > 0.05
+
+
 def test_models_without_features_or_rows_out_of_bag_are_refused():
     matrix, labels = drawn()
     bagging = resvm_cli.fit(matrix, labels, method="bagging", **SMALL)
