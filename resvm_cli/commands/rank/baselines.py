@@ -25,6 +25,7 @@ from resvm_cli.svm.products import MIN_DENSITY, SparseMatrix, dense_matrix
 MAX_POSITIVES, MAX_UNLABELED = 500, 1_500
 MAX_ENTRIES = 1 << 19  # fewer rows are sampled if they are wide
 MIN_ROWS = 200  # of each set
+CHOOSING_ROWS = 300  # of U, at most, to choose a feature by; all are used to judge it
 MIN_POSITIVES = 10  # with fewer, the comparison says nothing
 N_FOLDS = 5
 
@@ -119,23 +120,28 @@ def _sampled(
 
 def _single_feature(rows: Rows, n_pos: int, folds: IntArray) -> tuple[int, Placements]:
     """Return the feature chosen most often, and placements by the feature chosen for each fold."""
-    features = Columns(rows.indices)
-    place = features.places(rows.indices)
-    sums = _sums_by_fold(rows, place, len(features), n_pos, folds)
+    step = -(-(len(rows) - n_pos) // CHOOSING_ROWS)
+    some = rows.take(np.concatenate([np.arange(n_pos), np.arange(n_pos, len(rows), step)]))
+    features = Columns(some.indices)
+    sums = _sums_by_fold(some, features.places(some.indices), len(features), n_pos, folds)
     counts = np.bincount(folds, minlength=N_FOLDS)
     above, below = np.empty(n_pos), np.zeros(len(rows) - n_pos)
+    columns: dict[int, FloatArray] = {}
     chosen = []
     for fold in np.flatnonzero(counts).tolist():
         areas = (sums.sum(axis=0) - sums[fold]) / max(1, n_pos - counts[fold]) - 0.5
         best = int(np.argmax(np.abs(areas)))
-        column = np.zeros(len(rows))
-        column[rows.row_numbers[place == best]] = rows.values[place == best]
-        column *= 1.0 if areas[best] >= 0 else -1.0
+        feature = int(features.present[best])
+        if feature not in columns:
+            entries = np.flatnonzero(rows.indices == feature)
+            columns[feature] = np.zeros(len(rows))
+            columns[feature][rows.row_numbers[entries]] = rows.values[entries]
+        column = columns[feature] if areas[best] >= 0 else -columns[feature]
         own, others = column[:n_pos][folds == fold], column[n_pos:]
         above[folds == fold] = placements(own, others)
         below += counts[fold] / n_pos * (1 - placements(others, own))
-        chosen.append(best)
-    return int(features.present[np.bincount(chosen).argmax()]), (above, below)
+        chosen.append(feature)
+    return max(sorted(columns), key=chosen.count), (above, below)
 
 
 def _sums_by_fold(
@@ -143,7 +149,9 @@ def _sums_by_fold(
 ) -> FloatArray:
     """Return each feature's sum of the placements of a fold's rows of P: folds x features."""
     n_unl = len(rows) - n_pos
-    order = np.lexsort((rows.values, place))
+    order = np.argsort(rows.values)  # in two steps, in half the time of lexsort
+    place_type = np.uint16 if width < 1 << 16 else np.int32  # 16 bits are sorted by radix
+    order = order[np.argsort(place[order].astype(place_type), kind="stable")]
     feature, value, row = place[order], rows.values[order], rows.row_numbers[order]
     before = np.concatenate([[0], np.cumsum(row >= n_pos)])  # entries of U before each entry
     changes = np.concatenate([[True], (feature[1:] != feature[:-1]) | (value[1:] != value[:-1])])

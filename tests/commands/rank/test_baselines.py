@@ -59,6 +59,27 @@ def test_the_single_feature_may_point_either_way(rng):
     assert above.mean() == pytest.approx(below.mean())
 
 
+def test_a_feature_is_chosen_by_some_rows_of_u_and_judged_on_all(rng, monkeypatch):
+    monkeypatch.setattr(baselines, "CHOOSING_ROWS", 50)
+    matrix = mixed(rng)
+    rows = Rows.from_dense(matrix).without_zeros()
+    used = []
+    real = baselines._sums_by_fold
+
+    def sums(some, *others):
+        used.append(len(some))
+        return real(some, *others)
+
+    monkeypatch.setattr(baselines, "_sums_by_fold", sums)
+    folds = np.arange(60) % 5
+    feature, (above, below) = baselines._single_feature(rows, 60, folds)
+    assert used == [60 + 48]
+    assert feature == 3
+    assert len(below) == 240
+    expected = roc_auc_score(LABELS, -matrix[:, 2])  # every fold chooses it
+    assert above.mean() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("name", ["rbf", "tanimoto", "minmax"])
 def test_the_nearest_known_positive_is_never_the_row_its_equal_or_of_its_group(rng, name):
     matrix = rng.integers(0, 2, size=(40, 12)).astype(float)
