@@ -10,7 +10,8 @@ Anderson 1979 with unknown fractions, as in Qin 1999), and fits them again to bo
 Any smaller b explains the same values, since some rows of U that look positive may not be. The
 values do not tell which fraction rho of them are. It is treated as random, and the more P and U
 overlap, the more it varies. If they overlap too much, nothing is claimed, unless b is given or some
-rows of U were tested.
+rows of U were tested. Nor is anything claimed if positives became known by testing the most
+promising rows: they score higher than those that are left in U, which b would then leave out.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ class ClassMixture:
     a: float | None  # if given
     b: float | None
     seed: int
+    sampled: bool  # whether P is taken for a random sample of all positives
 
     @classmethod
     def fit(
@@ -148,6 +150,8 @@ class ClassMixture:
         n_replicates: int = REPLICATES,
         seed: int = 0,
         tested: RankedOutcomes | None = None,
+        *,
+        sampled: bool = True,
     ) -> ClassMixture | None:
         """Fit the values, and a and b unless given; return None if there are too few."""
         if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
@@ -155,7 +159,7 @@ class ClassMixture:
         binned = BinnedValues.from_values(positives, unlabeled)
         if tested is not None:
             n_replicates = max(n_replicates, REPLICATES)
-        found = cls._first(binned, a, [b], seed, tested)[0]
+        found = replace(cls._first(binned, a, [b], seed, tested)[0], sampled=sampled)
         if not n_replicates or not found.claims:
             return found
         rng = randomness.generator(seed, randomness.MIXED_CLASSES)
@@ -188,7 +192,9 @@ class ClassMixture:
         found = []
         for index, some in enumerate(fractions):
             own = joined_fits([fit.take(np.array([index])) for fit in fits])
-            found.append(cls(binned, own, weights[:, index], None, None, tested, a, some, seed))
+            found.append(
+                cls(binned, own, weights[:, index], None, None, tested, a, some, seed, True)
+            )
         return found
 
     def with_b(self, fractions: Sequence[float]) -> list[ClassMixture]:
@@ -197,13 +203,20 @@ class ClassMixture:
 
     @property
     def separable(self) -> bool:
-        """Whether the sets are far enough apart to determine a and b."""
-        return self.binned.area >= MIN_AREA
+        """Whether the values determine a and b: P is a sample, and far enough from U."""
+        return self.sampled and self.binned.area >= MIN_AREA
 
     @property
     def claims(self) -> bool:
         """Whether anything can be said about the precision of a list."""
         return self.b is not None or self.tested is not None or self.separable
+
+    @property
+    def why_unknown(self) -> str:
+        """Why nothing is claimed, as a clause."""
+        if self.sampled:
+            return "P and U overlap too much"
+        return "positives found by tests are not a random sample of all positives"
 
     @property
     def spread(self) -> float:
@@ -268,7 +281,8 @@ class ClassMixture:
             whole = self.precision(int(self.binned.unlabeled.sum()))
             return Interval(*(float(part[-1]) for part in vars(whole).values()))
         if not self.separable:
-            return Interval(np.nan, 0.0, self.binned.max_b if name == "b" else 1.0)
+            most = self.binned.max_b if name == "b" and self.sampled else 1.0
+            return Interval(np.nan, 0.0, most)
         shrunk = value * (1 - min(1.0, 0.5 * self.spread)) if name == "b" else value
         if self.resampled is None or self.blurs is None:
             return Interval(shrunk, shrunk, shrunk)

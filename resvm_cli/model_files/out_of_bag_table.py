@@ -127,7 +127,7 @@ def fitted_classes(
 ) -> ClassMixture | None:
     """Model the classes of P and U by a model's out-of-bag values; None if there are too few."""
     values = None if table is None else table.by(rule)
-    if values is None:
+    if table is None or values is None:
         why, hint = _why_missing(method)
         raise ModelError(
             f"the model cannot say how likely a row is positive: {why}, so it has no out-of-bag"
@@ -136,8 +136,9 @@ def fitted_classes(
         )
     from resvm_cli.metrics.class_mixture import ClassMixture  # imports scipy, which takes long
 
-    known, unlabeled = values
-    return ClassMixture.fit(known, unlabeled, contamination_pos, contamination_unl, n_replicates=0)
+    fractions = contamination_pos, contamination_unl
+    sampled = not table.negative.any()
+    return ClassMixture.fit(*values, *fractions, n_replicates=0, sampled=sampled)
 
 
 def unknown_probability(classes: ClassMixture | None) -> ModelError | None:
@@ -150,7 +151,7 @@ def unknown_probability(classes: ClassMixture | None) -> ModelError | None:
     if classes.claims:
         return None
     return ModelError(
-        "P and U overlap too much to say how likely a row is positive",
+        f"it is unknown how likely a row is positive: {classes.why_unknown}",
         Message("give {contamination_unl}, the fraction of U that is positive"),
     )
 

@@ -60,6 +60,7 @@ class FdrEstimate:
     n_listed: int | None = None  # if fdr was given
     precision: Interval | None = None  # of that list, unless it is conformal
     cases: tuple[WhatIf, ...] = ()  # unless precision is stated
+    why_unknown: str = ""  # unless precision is stated
 
     @classmethod
     def from_classes(
@@ -73,8 +74,11 @@ class FdrEstimate:
         if classes is None:
             return cls(None, None, False, False, count, n_unlike)
         fractions = classes.contamination_pos, classes.contamination_unl
-        cases = () if classes.claims else tuple(what_if(classes))
-        return cls(*fractions, classes.separable, classes.claims, count, n_unlike, cases=cases)
+        found = cls(*fractions, classes.separable, classes.claims, count, n_unlike)
+        if classes.claims:
+            return found
+        cases = tuple(what_if(classes)) if classes.sampled else ()
+        return replace(found, cases=cases, why_unknown=classes.why_unknown)
 
 
 def what_if(classes: ClassMixture) -> Iterator[WhatIf]:
@@ -219,7 +223,7 @@ def cut_at_fdr(
         return listing.where(chosen), replace(estimate, fdr=fdr, n_listed=int(chosen.sum()))
     if estimate.contamination_unl is not None and not estimate.claimed:
         raise DataError(
-            "P and U overlap too much to say how many rows of a list are positive",
+            f"it is unknown how many rows of a list are positive: {estimate.why_unknown}",
             Message("give {contamination_unl}, {tested} or {negatives}"),
         )
     length, reached = 0, None

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from resvm_cli.rows import FloatArray
     from resvm_cli.training.input import TrainingInput
 
-UNCOUNTED = "ranked, but not counted, because P and U overlap"
 RECOVERED_FRACTIONS = (0.5, 0.9)  # of known positives, whose ranks are reported
 SHOWN_DEPTH = 50  # of the cases in the summary
 MAX_PAGE_ROWS = 200_000  # a page of 10 MB
@@ -83,7 +82,8 @@ def _tiles(result: RankResult) -> Iterator[tuple[float | str, ...]]:
                 bounds = f"{100 * unl.low:.1f} to {100 * unl.high:.1f} %"
                 yield name, f"{100 * unl.value:.1f} %", *((bounds,) if result.resamples else ())
             else:
-                yield name + f" (at most {ceiling(unl)})", "unknown"
+                at_most = f" (at most {_ceiling(unl)})" if unl.high < 1 else ""
+                yield name + at_most, "unknown"
         if estimate.fdr is not None:
             name = f"rows listed at a false discovery rate of {estimate.fdr:g}"
             yield name, estimate.n_listed or 0
@@ -142,12 +142,12 @@ def _made(result: RankResult) -> list[str]:
             " of false positives expected from the given or estimated contamination of P."
         )
     elif result.recovery is not None:
-        notes.append(f"Suspects among the known positives are {UNCOUNTED}.")
+        notes.append(f"Suspects among the known positives are {uncounted(result.fdr_estimate)}.")
     else:
         notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
-    if result.fdr_estimate is not None:
-        for _, text in case_rows(result.fdr_estimate):
-            notes.append(f"Precision is unknown, because P and U overlap. Positives, {text}.")
+    if (estimate := result.fdr_estimate) is not None and estimate.why_unknown:
+        cases = [f" Positives, {text}." for _, text in case_rows(estimate)]
+        notes.append(f"Precision is unknown: {estimate.why_unknown}.{''.join(cases)}")
     if result.batch is not None:
         notes.append(f"The list holds the rows to test next: {batch_text(result.batch)}.")
     if result.reasons:
@@ -271,5 +271,17 @@ def case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
     return [("expected", "; ".join(texts))]
 
 
-def ceiling(fraction: Interval) -> str:
+def uncounted(estimate: FdrEstimate | None) -> str:
+    """Return why there is no number of suspects."""
+    why = f": {estimate.why_unknown}" if estimate is not None and estimate.why_unknown else ""
+    return "ranked, but not counted" + why
+
+
+def unknown_text(estimate: FdrEstimate, fraction: Interval) -> str:
+    """Return what can be said about the positives in U if nothing is claimed."""
+    at_most = f"at most {_ceiling(fraction)} of U; how many is " if fraction.high < 1 else ""
+    return f"{at_most}unknown: {estimate.why_unknown}"
+
+
+def _ceiling(fraction: Interval) -> str:
     return f"{math.ceil(100 * fraction.high)} %"

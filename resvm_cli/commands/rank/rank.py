@@ -344,6 +344,7 @@ def _ranked(
             REPLICATES if request.intervals else 0,
             plan.seed,
             None if tested is None else tested.ranked(unlabeled.values),
+            sampled=not plan.rows_neg,  # known negatives come from tests, and so do positives then
         )
     listing, audited = _listings(request, data.ids(), plan, known, unlabeled, classes)
     n_unscored = int((listing.n_members == 0).sum())

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from resvm_cli.commands.rank.page import (
     RECOVERED_FRACTIONS,
-    UNCOUNTED,
     batch_text,
     case_rows,
-    ceiling,
     listed_rows,
     sums,
+    uncounted,
+    unknown_text,
 )
 from resvm_cli.report.terminal import finite, print_json, say, with_unicode_names
 from resvm_cli.report.training import bags_of, rows_of
@@ -56,7 +56,7 @@ def show_ranking(result: RankResult) -> None:
     if result.n_suspects is not None:
         rows.append(("suspects", f"{_suspects(result)} of the known positives look false"))
     elif result.audit:
-        rows.append(("suspects", UNCOUNTED))
+        rows.append(("suspects", uncounted(result.fdr_estimate)))
     if result.batch is not None:
         rows.append(("next", batch_text(result.batch)))
     for name, text in rows:
@@ -79,8 +79,7 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
         if estimate.claimed:
             rows.append(("positives", f"{_percent(fraction)} of U, estimated"))
         else:
-            text = f"at most {ceiling(fraction)} of U; how many is unknown, because P and U overlap"
-            rows += [("positives", text), *case_rows(estimate)]
+            rows += [("positives", unknown_text(estimate, fraction)), *case_rows(estimate)]
     if estimate.fdr is not None:
         text = f"{estimate.n_listed:,} rows"
         if estimate.precision is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import resvm_cli
-from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.errors import DataError, ModelError, ParameterError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))
@@ -97,6 +97,30 @@ def test_tested_rows_are_not_chosen_again(whole):
 def test_known_negatives_are_never_listed(whole):
     assert len(whole) == 150
     assert whole.rows.max() < 175
+
+
+def test_with_known_negatives_precision_is_unknown_unless_a_fraction_is_given(whole):
+    # the positives of Y score high: taken for a sample, they would leave almost none to U
+    assert np.isnan(whole.probability).all()
+    assert np.isnan(whole.precision).all()
+    assert whole.n_suspects is None
+    assert whole.promise.contamination_unl.high == 1
+    assert not whole.promise.cases
+    assert np.isfinite(ranked(contamination_unl=0.3).probability).all()
+    with pytest.raises(DataError, match="positives found by tests are not a random sample"):
+        ranked(fdr=0.2)
+    model = resvm_cli.fit(X, Y, n_models=20, negative_label=-1)
+    with pytest.raises(ModelError, match="positives found by tests are not"):
+        model.predict_proba(X)
+
+
+def test_the_summary_says_why_precision_is_unknown(resvm, tmp_path):
+    lines = [f"{y} 1:{a} 2:{b} 3:{c}\n" for y, (a, b, c) in zip(Y, X, strict=True)]
+    tmp_path.joinpath("all.svm").write_text("".join(lines))
+    known = ("--positive-label", 1, "--negative-label", -1, "--no-auto", "--n-models", 20)
+    told = resvm("rank", "--data", tmp_path / "all.svm", *known).err
+    assert "unknown: positives found by tests are not a random sample of all positives" in told
+    assert "at most" not in told
 
 
 def test_the_batch_depends_on_no_threads():

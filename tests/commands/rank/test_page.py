@@ -122,10 +122,12 @@ def test_an_audit_is_of_the_known_positives(result):
 def test_a_page_without_a_claim_says_what_can_be_said(result):
     unknown = Interval(float("nan"), 0.0, 0.444)
     cases = (WhatIf(0.05, 10, 4.2), WhatIf(0.1, 10, 7.6))
-    estimate = FdrEstimate(unknown, unknown, False, False, None, cases=cases)
+    why = "P and U overlap too much"
+    estimate = FdrEstimate(unknown, unknown, False, False, None, cases=cases, why_unknown=why)
     data = content(render_page(replace(result, n_suspects=None, fdr_estimate=estimate)))
     assert ["positives in U, estimated (at most 45 %)", "unknown"] in data["tiles"]
     told = " ".join(data["made"])
+    assert "Precision is unknown: P and U overlap too much. Positives, if 5 % of U are" in told
     assert "if 5 % of U are positive: 4 of the first 10; if 10 %: 8." in told
     assert "Suspects among the known positives are ranked, but not counted" in told
 
@@ -138,3 +140,11 @@ def test_correlated_features_are_on_one_line_of_importance(result):
     assert lines[0][0].startswith("gene 0, gene 1, ")
     assert lines[0][0].endswith("gene 7 and 2 more")
     assert content(render_page(result))["importance"] == []
+
+
+def test_an_upper_bound_is_shown_where_it_says_something():
+    estimate = FdrEstimate(None, None, False, False, None, why_unknown="P and U overlap too much")
+    bounded = page.unknown_text(estimate, Interval(np.nan, 0.0, 0.401))
+    assert bounded == "at most 41 % of U; how many is unknown: P and U overlap too much"
+    unbounded = page.unknown_text(estimate, Interval(np.nan, 0.0, 1.0))
+    assert unbounded == "unknown: P and U overlap too much"
