@@ -40,8 +40,8 @@ def decide_out_of_bag(
     """
     n_models = member_values.shape[1]
     n_members = unseen.sum(axis=1)
-    balance = np.where(unseen, np.sign(member_values), 0.0).sum(axis=1)
     admitted = np.where(unseen, member_values, 0.0)
+    balance = np.sign(admitted).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         votes = (n_members + balance) / (2 * n_members)
         sums = admitted.sum(axis=1) * (n_models / n_members)

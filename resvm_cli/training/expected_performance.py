@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import Message, SolverError, Text
 from resvm_cli.metrics.intervals import Interval, roc_auc_interval
@@ -34,6 +33,7 @@ TOP_FRACTION, TOP_ROWS = 0.02, 10
 # Number of members, and of rows of P and of U, used to compare unscaled and scaled features.
 ADVISING_MEMBERS, ADVISING_ROWS = 10, 1000
 NEARLY_EMPTY = 0.25  # of the usual number of entries in a row of P
+CELLS_AT_ONCE = 1 << 20  # rows times members
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,23 +53,27 @@ class OutOfBagSummary:
         decision = DecisionRule.plain(rule, single=plan.single)
         if not len(sample):
             return cls(groups, decision, None)
-        by_row = np.ascontiguousarray(values.T)
-        unseen = np.isfinite(by_row)
         if len(groups) > 1:
             n_u = int(np.searchsorted(sample.unlabeled, plan.rows_unl))  # known negatives follow
             of_u = slice(len(sample.positive), len(sample.positive) + n_u)
-            groups = tuple(_standardized(each, by_row[of_u], unseen[of_u]) for each in groups)
-        decisions = decide_out_of_bag(by_row, unseen, groups)
-        kept = decisions.n_members > 0
+            groups = tuple(_standardized(each, values[each.columns, of_u]) for each in groups)
+        blocks = []
+        step = max(1, CELLS_AT_ONCE // len(values))
+        for start in range(0, len(sample), step):
+            by_row = np.ascontiguousarray(values[:, start : start + step].T)
+            found = decide_out_of_bag(by_row, np.isfinite(by_row), groups)
+            blocks.append((found.values, found.means, found.n_members))
+        by_votes, means, n_members = map(np.concatenate, zip(*blocks, strict=True))
+        kept = n_members > 0
         positive = np.arange(len(sample)) < len(sample.positive)
         numbers = np.concatenate([sample.positive, sample.unlabeled])
         negative = ~positive & (numbers >= plan.rows_unl)
         table = OutOfBag(
             positive[kept],
             (numbers - plan.rows_unl * negative)[kept] + 1,
-            decisions.values[kept],
-            decisions.means[kept],
-            decisions.n_members[kept],
+            by_votes[kept],
+            means[kept],
+            n_members[kept],
             negative[kept],
         )
         share = plan.rows_neg / (plan.rows_neg + plan.rows_unl)
@@ -89,11 +93,15 @@ def _values(table: OutOfBag, rule: RuleName) -> tuple[FloatArray, FloatArray]:
     return values
 
 
-def _standardized(group: Group, values: FloatArray, unseen: npt.NDArray[np.bool_]) -> Group:
-    """Standardize by the mean and standard deviation of the group's mean value over rows of U."""
-    own = unseen[:, group.columns]
-    counts = own.sum(axis=1)
-    sums = np.where(own, values[:, group.columns], 0.0).sum(axis=1)
+def _standardized(group: Group, values: FloatArray) -> Group:
+    """Standardize by the group's mean values over rows of U: their mean and standard deviation.
+
+    ``values`` (members x rows) are those of the group's members.
+    """
+    by_row = np.ascontiguousarray(values.T)
+    unseen = np.isfinite(by_row)
+    counts = unseen.sum(axis=1)
+    sums = np.where(unseen, by_row, 0.0).sum(axis=1)
     means = sums[counts > 0] / counts[counts > 0]
     if len(means) < 2:
         return group
