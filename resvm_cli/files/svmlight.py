@@ -348,10 +348,10 @@ def _block(
     indptr[1:] = ends
     comments = None
     if with_comments:
-        comments = [
-            bytes(text[start:end]).decode("utf-8", "surrogateescape") if start >= 0 else ""
-            for start, end in scratch.comments[:n_rows].tolist()
-        ]
+        comments = [""] * n_rows
+        for row in np.flatnonzero(scratch.comments[:n_rows, 0] >= 0).tolist():
+            start, end = scratch.comments[row].tolist()
+            comments[row] = bytes(text[start:end]).decode("utf-8", "surrogateescape")
     return Block(
         Rows(indptr, scratch.indices[:n_nonzeros].copy(), scratch.values[:n_nonzeros].copy()),
         labels.copy(),
