@@ -22,6 +22,7 @@ from resvm_cli.files.svmlight import parse_pieces, read_file
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.training import data as training_data
+from resvm_cli.training import unlabeled_file
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from tests.conftest import write_svm
@@ -69,7 +70,7 @@ def test_fetching_gives_the_rows_that_memory_would(files, name, spacing, most, m
     monkeypatch.setattr(sources, "MAX_MARKS", most)
     expected = Rows.from_dense(FEATURES if name != "all.svm" else FEATURES[LABELS != 2])
     with opened(files, name) as data:
-        assert data._kept is None
+        assert data._file.kept is None
         assert data.n_unlabeled == len(expected)
         for numbers in ([0], [len(expected) - 1], [0, 7, 8, 200, 201, 250], range(len(expected))):
             wanted = np.array(numbers)
@@ -79,7 +80,7 @@ def test_fetching_gives_the_rows_that_memory_would(files, name, spacing, most, m
         kept = opened(files, name)
         assert again.description() == kept.description()
         assert again.variance(None) == kept.variance(None)
-        kept._source.close()
+        kept._files.close()
 
 
 def test_the_index_of_a_long_text_stays_small(monkeypatch):
@@ -103,9 +104,9 @@ def test_the_index_of_a_long_text_stays_small(monkeypatch):
 def test_u_of_a_labelled_file_lacks_the_label_in_every_block(files, monkeypatch):
     monkeypatch.setattr(training_data, "KEPT_NONZEROS", 0)
     with opened(files, "all.svm") as data:
-        blocks = data._rows.blocks
+        blocks = data._file.rows.blocks
         monkeypatch.setattr(
-            data._rows,
+            data._file.rows,
             "blocks",
             lambda **more: (part for block in blocks(**more) for part in block.slices(150)),
         )
@@ -142,7 +143,7 @@ def test_what_is_read_once_is_not_spooled(files):
     source = TrainingInput(str(files / "pos.svm"), str(files / "pipe"))
     with TrainingData(source, True, Run()) as data:
         writer.join(PATIENCE_SECONDS)
-        assert data._source.spooled_bytes == 0
+        assert data._file.rows.source.spooled_bytes == 0
         assert same(data.fetch(np.arange(400)), Rows.from_dense(FEATURES))
 
 
@@ -168,7 +169,7 @@ def test_a_full_disk_while_spooling_is_a_writing_error(files, monkeypatch):
 @pytest.mark.parametrize("name", ["unl.svm", "unl.gz"])
 @pytest.mark.parametrize("piece", [1, 37, 1 << 18])
 def test_counting_without_looking_gives_the_same_rows(files, name, piece, monkeypatch):
-    monkeypatch.setattr(training_data, "COUNTING_PIECE", piece)
+    monkeypatch.setattr(unlabeled_file, "COUNTING_PIECE", piece)
     monkeypatch.setattr(sources, "FIRST_SPACING", 50)
     monkeypatch.setattr(sources, "LINE_SPACING", 64)
     with opened(files, name, unchecked=True, features=6) as data:
@@ -182,11 +183,11 @@ def test_counting_without_looking_gives_the_same_rows(files, name, piece, monkey
 
 
 def test_the_digests_of_the_text_do_not_depend_on_pieces(files, monkeypatch):
-    monkeypatch.setattr(training_data, "SAMPLE_STEP", 100)
-    monkeypatch.setattr(training_data, "SAMPLE_BYTES", 30)
+    monkeypatch.setattr(unlabeled_file, "SAMPLE_STEP", 100)
+    monkeypatch.setattr(unlabeled_file, "SAMPLE_BYTES", 30)
     digests = set()
     for piece in (1, 29, 30, 31, 100, 1 << 18):
-        monkeypatch.setattr(training_data, "COUNTING_PIECE", piece)
+        monkeypatch.setattr(unlabeled_file, "COUNTING_PIECE", piece)
         with opened(files, "unl.svm", unchecked=True, features=6) as data:
             described = data.description()["unlabeled"]
             digests.add((described["sha256"], described["text_sha256"]))

@@ -1,0 +1,78 @@
+"""Which rows of the data are P, U and known negatives, and where they are in their files."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.errors import DataError, Message
+from resvm_cli.records import dataclass
+from resvm_cli.rows import BoolArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class RowSets:
+    """The rows of the data: of one labeled file, or of the files of P, U and known negatives."""
+
+    n_file: int  # rows of the file that holds U
+    n_pos: int
+    n_neg: int = 0
+    # with one labeled file: which of its rows are in P, and which are known negatives
+    known: tuple[BoolArray, BoolArray] | None = None
+    left_out: BoolArray | None = None  # which rows of the file are dropped from U
+
+    @property
+    def n_unlabeled(self) -> int:
+        n_left_out = 0 if self.left_out is None else int(np.count_nonzero(self.left_out))
+        n_known = 0 if self.known is None else self.n_pos + self.n_neg
+        return self.n_file - n_known - n_left_out
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_file if self.known is not None else self.n_pos + self.n_file + self.n_neg
+
+    @cached_property
+    def outside(self) -> BoolArray | None:
+        """Which rows of the file that holds U are not in U; None if all are."""
+        if self.known is None:
+            return self.left_out
+        outside = self.known[0] | self.known[1]
+        return outside if self.left_out is None else outside | self.left_out
+
+    def rows_of_file(self, numbers: IntArray) -> IntArray:
+        """Return the row numbers in the file of these rows of U."""
+        if self.outside is None:
+            return numbers
+        outside = np.flatnonzero(self.outside)
+        # row u of U follows every other row that has at most u rows of U before it
+        before = outside - np.arange(len(outside))
+        return numbers + np.searchsorted(before, numbers, "right")
+
+    def in_files(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the row numbers of P, U and known negatives, each in its own file."""
+        unlabeled = self.rows_of_file(np.arange(self.n_unlabeled))
+        if self.known is None:
+            return np.arange(self.n_pos), unlabeled, np.arange(self.n_neg)
+        positive, negative = self.known
+        return np.flatnonzero(positive), unlabeled, np.flatnonzero(negative)
+
+    @property
+    def order(self) -> IntArray:
+        """Where P, U and known negatives are among all rows of the data."""
+        positive, unlabeled, negative = self.in_files()
+        if self.known is None:
+            unlabeled = self.n_pos + unlabeled
+            negative = self.n_pos + self.n_file + negative
+        return np.concatenate([positive, unlabeled, negative])
+
+    def in_order(self, values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        """Reorder one value per row from the order of the data to P, U, known negatives."""
+        if len(values) != self.n_rows:
+            raise DataError(
+                f"{name}: {len(values):,} lines, but the data has {self.n_rows:,} rows",
+                Message("expected one line per row: P and then U, or in the order of {data}"),
+            )
+        return values[self.order]

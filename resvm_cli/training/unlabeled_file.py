@@ -1,0 +1,135 @@
+"""The file that holds U: read once, then fetched by row number.
+
+A member needs only n_unl rows of U. The first pass records file offsets in constant memory; later
+passes fetch the drawn rows. A small U stays in memory instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from resvm_cli.errors import DataError, Message
+from resvm_cli.files.compression import PIECE
+from resvm_cli.files.sources import RowIndex, join_texts
+from resvm_cli.files.svmlight import BadLine, Block, parse_pieces
+from resvm_cli.rows import IntArray, Rows
+from resvm_cli.running.run import Run
+from resvm_cli.tables.inputs import RowInput
+from resvm_cli.training.row_sets import RowSets
+
+SAMPLE_STEP = 1 << 26
+SAMPLE_BYTES = 1 << 12
+READING_THREADS = 2
+COUNTING_PIECE = 1 << 18  # small enough to stay in the CPU cache between reading and counting
+
+
+class UnlabeledFile:
+    """The rows of U, and with one labeled file also other rows."""
+
+    def __init__(self, rows: RowInput, *, zero_based: bool, unchecked: bool) -> None:
+        self.rows = rows
+        self.name = rows.name
+        self._zero_based = zero_based
+        self._unchecked = unchecked
+        self._index = RowIndex()
+        self.kept: list[Rows] | None = None if unchecked else []  # None: U is read again
+
+    @property
+    def n_rows(self) -> int:
+        return self._index.n_rows
+
+    def add(self, block: Block) -> None:
+        """Count and index the next rows of the file."""
+        if self.rows.is_text:
+            self._index.add(block.starts)
+        else:
+            self._index.n_rows += len(block)
+
+    def count(self, run: Run) -> dict[str, Any]:
+        """Count lines without parsing rows; return digests of the text."""
+        digest, whole = hashlib.sha256(), hashlib.sha256()
+        end = 0
+        last = b"\n"
+        for text in self.rows.pieces(COUNTING_PIECE):
+            self._index.add_text(end, text)
+            first = -(-max(0, end - SAMPLE_BYTES + 1) // SAMPLE_STEP) * SAMPLE_STEP
+            for start in range(first, end + len(text), SAMPLE_STEP):
+                digest.update(text[max(0, start - end) : start + SAMPLE_BYTES - end])
+            whole.update(text)
+            end += len(text)
+            last = text[-1:]
+            run.progress(f"counting rows of {self.name}", self._index.n_rows, None)
+        self._index.n_rows += last != b"\n"
+        if not self._index.n_rows:
+            raise DataError(f"{self.name}: no rows", "the file is empty")
+        digest.update(str(end).encode())
+        return {
+            "sha256": digest.hexdigest(),  # format 2 has no digest of the whole text
+            "sampled": True,
+            "text_sha256": whole.hexdigest(),
+        }
+
+    def unlabeled(self, sets: RowSets) -> Iterator[Rows]:
+        """Yield all rows of U again, in order, in blocks."""
+        if self.kept is not None:
+            yield from self.kept
+            return
+        read = of_unlabeled = 0
+        for block in self.rows.blocks(with_comments=False, workers=READING_THREADS):
+            rows = block.rows
+            if sets.outside is not None:
+                rows = rows.take(np.flatnonzero(~sets.outside[read : read + len(rows)]))
+            read += len(block)
+            of_unlabeled += len(rows)
+            yield rows
+        if of_unlabeled != sets.n_unlabeled:
+            raise DataError(
+                f"{self.name}: {sets.n_unlabeled:,} rows of U in the first pass, then"
+                f" {of_unlabeled:,}",
+                Message("{unchecked:True} needs one row per line"),
+            )
+
+    def fetch(self, numbers: IntArray, sets: RowSets) -> Rows:
+        """Return the rows of U with these ascending numbers."""
+        if self.kept is not None:
+            if len(self.kept) != 1:
+                self.kept = [Rows.concatenate(self.kept)]
+            return self.kept[0].take(numbers)
+        if not self.rows.is_text:  # the whole table is read again
+            return _chosen(self.unlabeled(sets), numbers)
+        spans = self._index.spans(sets.rows_of_file(numbers))
+        texts = self.rows.source.spans(spans.bounds)
+        positions = spans.positions
+        if self._unchecked:
+            texts, positions = spans.lines(texts), np.arange(len(numbers))
+
+        def refuse(bad: BadLine) -> None:
+            line = bad.line if not self._unchecked else numbers[bad.line - 1] + 1
+            raise replace(bad, line=int(line)).error(self.name)
+
+        blocks = parse_pieces(
+            join_texts(texts, PIECE), self.name, zero_based=self._zero_based, on_bad_line=refuse
+        )
+        rows = _chosen((block.rows for block in blocks), positions)
+        if len(rows) != len(numbers):
+            raise DataError(
+                f"{self.name}: a line drawn as a row is blank or a comment",
+                Message("{unchecked:True} needs one row per line"),
+            )
+        return rows
+
+
+def _chosen(blocks: Iterable[Rows], numbers: IntArray) -> Rows:
+    """Return the rows with these ascending numbers, counted over all blocks."""
+    parts: list[Rows] = []
+    before = 0
+    for rows in blocks:
+        first, last = np.searchsorted(numbers, [before, before + len(rows)])
+        parts.append(rows.take(numbers[first:last] - before))
+        before += len(rows)
+    return Rows.concatenate(parts)
