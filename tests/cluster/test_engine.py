@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import operator
 import os
 import re
@@ -15,10 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.commands.train.test_command import snapshot
-from tests.conftest import assert_exit, train_arguments
+from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.loopback import LoopbackCluster, loopback_cluster
 from tests.programs import run_resvm, until
 
@@ -49,6 +51,18 @@ def test_a_model_has_the_bytes_of_one_machine(name, cluster, problem, tmp_path):
     ran = run_resvm(*common, "--cluster", cluster.address, "-o", tmp_path / "there")
     assert ran.code == 0, ran.err
     assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
+
+
+def test_a_model_with_known_negatives_has_the_bytes_of_one_machine(cluster, problem, tmp_path):
+    rng = np.random.default_rng(1)
+    known = write_svm(tmp_path / "neg.svm", rng.standard_normal((15, 5)) - 1)
+    common = [*train_arguments(problem), "-N", known]
+    assert run_resvm(*common, "-j", 1, "-o", tmp_path / "here").code == 0
+    ran = run_resvm(*common, "--cluster", cluster.address, "-o", tmp_path / "there")
+    assert ran.code == 0, ran.err
+    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
+    manifest = json.loads((tmp_path / "there" / "manifest.json").read_bytes())
+    assert manifest["data"]["negative"]["rows"] == 15
 
 
 def test_trials_and_rankings_have_the_bytes_of_one_machine(cluster, problem, tmp_path):
