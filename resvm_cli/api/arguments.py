@@ -75,6 +75,12 @@ SHARED = {
         "iterable, optional",
         "With ``next``: ids of unlabeled rows that cannot be tested.",
     ),
+    "importance": (
+        "bool, default=False",
+        "Whether to compute what permuting each feature costs, for ``Ranking.importance`` and the"
+        " page of ``save_html``; takes about half as long as ranking, and needs features and"
+        " method 'resvm'.",
+    ),
     "intervals": (
         "bool, default=True",
         "Whether to resample members to compute ``rank_low`` and ``rank_high``.",

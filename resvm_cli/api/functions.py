@@ -35,7 +35,7 @@ from resvm_cli.api.matrices import (
 )
 from resvm_cli.api.rankings import Ranking
 from resvm_cli.api.results import Model, OutOfBagRows, Tuning, load
-from resvm_cli.commands.rank.rank import RankRequest, out_of_bag_scorer, rank_on
+from resvm_cli.commands.rank.rank import RankRequest, RankResult, out_of_bag_scorer, rank_on
 from resvm_cli.errors import DataError, Message, ParameterError, warn_caller
 from resvm_cli.model.members import Part
 from resvm_cli.model.pu_data import MemoryData
@@ -155,7 +155,7 @@ def fit_on(
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
         unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
-        return Model(stored, stored.out_of_bag, unseen, _notes(run), run.jobs, labeled.columns)
+        return Model(stored, unseen, _notes(run), run.jobs, labeled.columns)
 
 
 @documented(
@@ -236,7 +236,8 @@ def tune(
 @documented(
     parameters=[
         *shared_entries(
-            *DATA, "ids", "model", "negatives", "tested", "exclude", "intervals", *CALLING
+            *(*DATA, "ids", "model", "negatives", "tested", "exclude", "importance", "intervals"),
+            *CALLING,
         ),
         *table_entries(RANKING_TABLE, RANKING_TABLE),
         *table_entries(TRAINING, TRAINING_NAMES, {"decision": None}),
@@ -251,6 +252,7 @@ def rank(
     negatives: Matrix | None = None,
     tested: Mapping[Any, Any] | None = None,
     exclude: Iterable[Any] | None = None,
+    importance: bool = False,
     intervals: bool = True,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
@@ -314,27 +316,29 @@ def rank(
         if model is not None and set(training) - {"decision"}:
             name = sorted(set(training) - {"decision"})[0]
             raise ParameterError("{" + name + "} is for training, but {model} is already trained")
-        stored = _stored(model)
-        choose = ranking_choice if stored is None else training_choice
+        known = _loaded(model)
+        choose = ranking_choice if known is None else training_choice
         choice, scale = choose(training)
         request = RankRequest(
             choice=choice,
-            model=None if model is None else _name_of(model),
+            model=None if known is None else "model" if model is known else str(model),
             negatives=None if negatives is None else "negatives",
             tested=None if tested is None else "tested",
             exclude=None if exclude is None else "exclude",
             intervals=intervals,
             page=True,
+            importance=importance,
             **listed,
         )
         request.check_list()
         labeled = _labeled(X, y, positive_label, negative_label, run)
-        if isinstance(model, Model) and model.columns is not None:
-            model.columns.require(labeled.columns)
         index = row_index(X, ids, len(labeled.positive))
-        kernel, zero_based = choice.params.kernel, False
-        if stored is not None:
-            request.check_method(stored.manifest["method"])
+        stored, kernel, zero_based = None, choice.params.kernel, False
+        if known is not None:
+            if known.columns is not None:
+                known.columns.require(labeled.columns)
+            request.check_method(known.method)
+            stored = known.stored
             kernel, zero_based = stored.ensemble.groups[0].kernel.name, stored.zero_based
         data = labeled.data(
             groups,
@@ -355,7 +359,22 @@ def rank(
         found = rank_on(data, request, run, stored, trusted, outcomes=outcomes, excluded=excluded)
     warn_caller(run.concerns)
     rows = labeled.order[found.listing.numbers]
-    return Ranking(rows, index[rows], replace(found, notes=_notes(run)))
+    notes = _notes(run)
+    if known is None:
+        assert found.stored is not None
+        known = Model(found.stored, None, notes, run.jobs, labeled.columns)
+    return Ranking(rows, index[rows], replace(_by_column(found, data), notes=notes), known)
+
+
+def _by_column(found: RankResult, data: MemoryData) -> RankResult:
+    """Number the features of a ranking like columns, from 0."""
+    first = 0 if data.zero_based else 1
+    importance = (replace(one, feature=one.feature - first) for one in found.importance)
+    reasons = []
+    for reason in found.reasons:
+        effects = (replace(one, feature=one.feature - first) for one in reason.effects)
+        reasons.append(replace(reason, effects=tuple(effects)))
+    return replace(found, importance=tuple(importance), reasons=tuple(reasons))
 
 
 def _labeled(
@@ -398,18 +417,12 @@ def _notes(run: Run) -> tuple[str, ...]:
     return tuple(str(text) for text in run.notes)
 
 
-def _stored(model: Model | PathName | None) -> StoredModel | None:
-    if model is None:
-        return None
-    if isinstance(model, Model):
-        return model.stored
+def _loaded(model: Model | PathName | None) -> Model | None:
+    if model is None or isinstance(model, Model):
+        return model
     if not isinstance(model, (str, os.PathLike)):
         raise ParameterError("{model} must be a model or its path, got {value!r}", value=model)
-    return load(model).stored
-
-
-def _name_of(model: Model | PathName) -> str:
-    return "model" if isinstance(model, Model) else os.fspath(model)
+    return load(model)
 
 
 def _out_of_bag(

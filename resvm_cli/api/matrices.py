@@ -270,6 +270,7 @@ class LabeledMatrix:
             groups=of_rows,
             weights=weights,
             ids=None if ids is None else [ids[row] for row in self.order.tolist()],
+            feature_names=None if source.precomputed else self.columns.names or range(n_columns),
             scale=source.scale,
             precomputed=source.precomputed,
             zero_based=source.zero_based,

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.api.matrices import PathName
+from resvm_cli.api.results import Model
 from resvm_cli.commands.rank.baselines import Baseline
 from resvm_cli.commands.rank.fdr import FdrEstimate
 from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
 from resvm_cli.commands.rank.rank import RankResult
 from resvm_cli.commands.rank.reasons import Reasons
 from resvm_cli.files.streams import as_unicode
+from resvm_cli.model.importance import FeatureImportance
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
@@ -36,6 +38,8 @@ class Ranking:
         The labels of these rows: the ids, or the index of a DataFrame, or row numbers.
     result : RankResult
         The ranking as the command has it.
+    model : Model
+        The model that scored the rows: the given one, or the trained one, which can be saved.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class Ranking:
     rows: IntArray
     index: Any
     result: RankResult
+    model: Model
 
     def __len__(self) -> int:
         return len(self.listing)
@@ -115,7 +120,7 @@ class Ranking:
     def save_html(self, path: PathName) -> None:
         """Write the web page of ``resvm rank --html``: charts and a searchable table.
 
-        The page has no importance of features, which ``Model.importance`` computes.
+        It shows the importance of features if ``rank`` was called with ``importance=True``.
 
         Parameters
         ----------
@@ -162,6 +167,11 @@ class Ranking:
     def reasons(self) -> tuple[Reasons, ...]:
         """What counts for and against the first ``why`` rows."""
         return self.result.reasons
+
+    @property
+    def importance(self) -> tuple[FeatureImportance, ...]:
+        """The features as ``Model.importance`` lists them; empty unless asked for."""
+        return self.result.importance
 
     @property
     def columns(self) -> dict[str, list[Any]]:

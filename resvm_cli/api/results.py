@@ -97,8 +97,6 @@ class Model:
         trained on a table.
     stored : StoredModel
         The model as the commands have it.
-    table : OutOfBag or None
-        Out-of-bag values that are saved with the model.
 
     Examples
     --------
@@ -114,7 +112,6 @@ class Model:
     """
 
     stored: StoredModel
-    table: OutOfBag | None
     oob: OutOfBagRows | None = None
     notes: tuple[str, ...] = ()
     jobs: int | None = None
@@ -169,6 +166,11 @@ class Model:
         return {
             name: value for name, value in self.stored.manifest.items() if name not in FILE_ENTRIES
         }
+
+    @property
+    def table(self) -> OutOfBag | None:
+        """Out-of-bag values that are saved with the model."""
+        return self.stored.out_of_bag
 
     @cached_property
     def _predictor(self) -> Predictor:
@@ -346,6 +348,7 @@ class Model:
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
         positive_label: Label | None = None,
+        negative_label: Label | None = None,
     ) -> tuple[FeatureImportance, ...]:
         """Return the features by what permuting them costs out of bag, largest first.
 
@@ -362,14 +365,17 @@ class Model:
             The groups that the model was trained with.
         weights : array, optional
             The weights that the model was trained with.
-        positive_label : number, str or sequence, optional
+        positive_label : label, optional
             The label of known positives, as for ``fit``.
+        negative_label : label, optional
+            The label of known negatives, as for ``fit``.
 
         Returns
         -------
         tuple of FeatureImportance
-            Each has ``feature`` (a column number, from 0), ``importance``, ``deviation`` (the
-            standard deviation over members) and ``group`` (the same for correlated features).
+            Each has ``feature`` (a column number, from 0), ``name`` (of the column, or its
+            number), ``importance``, ``deviation`` (the standard deviation over members) and
+            ``group`` (the same for correlated features).
 
         Raises
         ------
@@ -379,7 +385,7 @@ class Model:
             If members have seen all of P: bagging and cwsvm.
         """
         ensemble, zero_based = self.stored.ensemble, self.stored.zero_based
-        labeled = LabeledMatrix.from_arrays(X, y, positive_label)
+        labeled = LabeledMatrix.from_arrays(X, y, positive_label, negative_label)
         run = Run(jobs=self.jobs)
         with parallel.inner_threads_held():
             kernel = ensemble.groups[0].kernel.name
@@ -487,4 +493,4 @@ def load(path: PathName) -> Model:
     if stored.encoding is not None:  # a table's features, by name
         names = tuple(stored.encoding.names)
         columns = ColumnLayout(len(names), names)
-    return Model(stored, stored.out_of_bag, columns=columns)
+    return Model(stored, columns=columns)

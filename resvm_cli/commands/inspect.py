@@ -21,6 +21,7 @@ from resvm_cli.report.terminal import print_data, print_json
 
 if TYPE_CHECKING:
     from resvm_cli.model.ensemble import Ensemble
+    from resvm_cli.model.importance import FeatureImportance
     from resvm_cli.running.run import Run
     from resvm_cli.training.input import TrainingInput
 
@@ -138,20 +139,6 @@ class FeatureWeight:
 
 
 @dataclass(frozen=True)
-class ImportantFeature:
-    """What permuting a feature costs out of bag: mean and standard deviation over members.
-
-    Correlated features have the same group, because they are permuted together.
-    """
-
-    feature: int
-    name: str
-    importance: float
-    deviation: float
-    group: int
-
-
-@dataclass(frozen=True)
 class Inspection:
     """The manifest and totals of an intact model."""
 
@@ -160,7 +147,7 @@ class Inspection:
     n_support_vectors: int  # total over all members
     n_pool: int  # distinct support vectors
     weights: tuple[FeatureWeight, ...] | None = None  # largest first; None unless requested
-    importance: tuple[ImportantFeature, ...] | None = None  # likewise
+    importance: tuple[FeatureImportance, ...] | None = None  # likewise
 
 
 def read_inspection(
@@ -176,7 +163,7 @@ def read_inspection(
 
 def read_importance(
     path: str, source: TrainingInput, feature_map: str | None, run: Run
-) -> tuple[ImportantFeature, ...]:
+) -> tuple[FeatureImportance, ...]:
     """Compute importance from a model and its training data, which are verified by digest."""
     from resvm_cli.model.importance import feature_importance
     from resvm_cli.model.out_of_bag import UnseenMask
@@ -189,27 +176,13 @@ def read_importance(
 
     names = None if feature_map is None else read_feature_map(feature_map).names
     stored = load_model(path)
-    if names is None and stored.encoding is not None:
-        names = stored.encoding.names
     with (
         parallel.inner_threads_held(),
         TrainingData(as_stored(source, stored), False, run, kept_nonzeros(None)) as data,
     ):
         plan, problems, rows = redrawn_rows(stored, path, data, data.groups(), run)
         mask = UnseenMask(problems, rows)
-        found = feature_importance(stored.ensemble, data, mask, plan.seed, run)
-    if names is not None:
-        _require_names(path, max(one.feature for one in found), names)
-    return tuple(
-        ImportantFeature(
-            one.feature,
-            str(one.feature) if names is None else names[one.feature - 1],
-            one.importance,
-            one.deviation,
-            one.group,
-        )
-        for one in found
-    )
+        return feature_importance(stored.ensemble, data, mask, plan.seed, run, names)
 
 
 def _require_names(path: str, last: int, names: list[str]) -> None:
@@ -380,7 +353,7 @@ def _pairs(mapping: dict[str, Any]) -> str:
     )
 
 
-def print_features(features: Sequence[FeatureWeight | ImportantFeature]) -> None:
+def print_features(features: Sequence[FeatureWeight | FeatureImportance]) -> None:
     """Print one line per feature, with a header, on stdout."""
     lines = ["\t".join(field.name for field in fields(features[0]))] if features else []
     for one in features:

@@ -9,6 +9,7 @@ products and norms by its own terms only, so the other features are not looked a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,15 +38,24 @@ class FeatureImportance:
     """Mean and standard deviation over members of the fall of the ROC AUC."""
 
     feature: int
+    name: str
     importance: float
     deviation: float
     group: int  # from 1, largest importance first; correlated features share it
 
 
 def feature_importance(
-    ensemble: Ensemble, data: PUData, unseen_mask: UnseenMask, seed: int, run: Run
+    ensemble: Ensemble,
+    data: PUData,
+    unseen_mask: UnseenMask,
+    seed: int,
+    run: Run,
+    names: Sequence[Any] | None = None,
 ) -> tuple[FeatureImportance, ...]:
-    """Return the features by importance, largest first, and those permuted together in a row."""
+    """Return the features by importance, largest first, and those permuted together in a row.
+
+    They are named by ``names``, or else as the data names them.
+    """
     if ensemble.is_precomputed:
         raise ModelError("the kernel is precomputed: there are no features to permute")
     bits = randomness.run_bits(seed, randomness.IMPORTANCE)
@@ -93,9 +103,15 @@ def feature_importance(
     deviations = np.sqrt(np.average((table - means) ** 2, axis=0, weights=weights))
     order = np.argsort(-means, kind="stable").tolist()
     return tuple(
-        FeatureImportance(int(features[place]), float(means[index]), float(deviations[index]), rank)
+        FeatureImportance(
+            feature,
+            data.feature_name(feature, names),
+            float(means[index]),
+            float(deviations[index]),
+            rank,
+        )
         for rank, index in enumerate(order, 1)
-        for place in groups[index].tolist()
+        for feature in features[groups[index]].tolist()
     )
 
 

@@ -95,6 +95,24 @@ class PUData(ABC):
         return None
 
     @property
+    def feature_names(self) -> Sequence[Any] | None:
+        """The names of the features in order; None if they only have numbers."""
+        return None if self.encoding is None else self.encoding["features"]
+
+    def feature_name(self, feature: int, names: Sequence[Any] | None = None) -> str:
+        """Return the name of a feature, from these names or those of the data, or its number."""
+        names = self.feature_names if names is None else names
+        if names is None:
+            return str(feature)
+        index = feature if self.zero_based else feature - 1
+        if index >= len(names):
+            raise DataError(
+                f"the model uses feature {feature:,}, but the map ends at {len(names):,}",
+                "use the map that was written together with the training rows",
+            )
+        return str(names[index])
+
+    @property
     def checked(self) -> bool:
         """Whether every row of U was checked."""
         return True
@@ -260,6 +278,7 @@ class MemoryData(PUData):
         groups: npt.ArrayLike | None = None,
         weights: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
+        feature_names: Sequence[Any] | None = None,
         **settings: Any,
     ) -> None:
         """``groups`` and ``ids`` have one entry per row: P, U, negatives; ``weights`` cover P."""
@@ -284,6 +303,7 @@ class MemoryData(PUData):
         self.negatives = negatives
         self._groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._ids = ids
+        self._feature_names = feature_names
         self._summarize(self.summary_pos, positives)
         self._summarize(self.summary_unl, unlabeled)
         self._summarize(self.summary_neg, negatives)
@@ -328,6 +348,10 @@ class MemoryData(PUData):
             return list(self._ids)
         sizes = (len(self.positives), self.n_unlabeled, len(self.negatives))
         return [str(number + 1) for size in sizes for number in range(size)]
+
+    @property
+    def feature_names(self) -> Sequence[Any] | None:
+        return self._feature_names
 
     @property
     def positive_weights(self) -> PositiveWeights | None:

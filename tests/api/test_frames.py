@@ -121,28 +121,74 @@ def test_outcomes_and_reasons_use_the_index(rows, frame):
 
 
 def test_the_page_is_that_of_the_command(rows, frame, resvm, tmp_path):
-    X, y = rows
-    path = write_svm(tmp_path / "data.svm", X, y.astype(float), comments=frame.index.tolist())
+    _, y = rows
+    path = tmp_path / "data.csv"
+    frame.assign(known=y).to_csv(path)
     for number, (keywords, options) in enumerate(
         [({}, []), ({"audit": True, "why": 3}, ["--audit", "--why", 3])]
     ):
         ran = resvm(
-            *("rank", "--data", path, "--positive-label", 1, "--n-models", 6, *options, "-q"),
+            *("rank", "--data", path, "--id-column", "gene", "--label-column", "known"),
+            *("--positive-label", 1, "--n-models", 6, *options, "-q"),
             *("--html", tmp_path / "cli.html"),
         )
         assert ran.code == 0, ran.err
         target = tmp_path / f"{number}.html"
-        resvm_cli.rank(frame, y, **keywords, **SMALL).save_html(target)
+        resvm_cli.rank(frame, y, importance=True, **keywords, **SMALL).save_html(target)
         expected, found = page_data(tmp_path / "cli.html"), page_data(target)
         for files in ("heading", "data", "command"):  # the names of files
             assert expected.pop(files) != found.pop(files)
-        # without the rows, save_html cannot permute features
-        assert expected.pop("importance")
-        assert not found.pop("importance")
+        assert expected["importance"]
         assert found == expected
         target.write_text("old")
         resvm_cli.rank(frame, y, **keywords, **SMALL).save_html(str(target))
         assert page_data(target)["list"] == expected["list"]
+
+
+def test_a_ranking_keeps_its_model(rows, frame, resvm, tmp_path):
+    X, y = rows
+    path = write_svm(tmp_path / "data.svm", X, y.astype(float))
+    ran = resvm(
+        *("rank", "--data", path, "--positive-label", 1, "--n-models", 6, "-q"),
+        *("-o", tmp_path / "cli"),
+    )
+    assert ran.code == 0, ran.err
+    ranking = resvm_cli.rank(frame, y, **SMALL)
+    ranking.model.save(tmp_path / "python")
+    assert snapshot(tmp_path / "python") == snapshot(tmp_path / "cli")
+    with pytest.raises(ValueError, match="the columns of X are not those of the training rows"):
+        ranking.model.predict(frame[["b", "a", "c"]])
+    again = resvm_cli.rank(frame, y, model=ranking.model)
+    assert again.model is ranking.model
+    assert again.text() == ranking.text()
+    loaded = resvm_cli.rank(frame, y, model=tmp_path / "python").model
+    assert (loaded.votes(X) == ranking.model.votes(X)).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_features_are_named_like_columns(rows, frame, kernel):
+    X, y = rows
+    for matrix, names in ((frame, ["a", "b", "c"]), (X, ["0", "1", "2"])):
+        ranking = resvm_cli.rank(matrix, y, why=1, importance=True, kernel=kernel, **SMALL)
+        found = ranking.model.importance(matrix, y)
+        assert found == ranking.importance
+        assert sorted((one.feature, one.name) for one in found) == [*enumerate(names)]
+        reasons = ranking.reasons[0]
+        named = {names[one.feature]: one.name for one in reasons.effects}
+        assert all(name == own for name, own in named.items())
+        assert (named and not reasons.features) if kernel == "rbf" else not named
+        assert {one.name for one in (*reasons.features, *reasons.effects)} <= set(names)
+        assert ranking.baselines[0].feature in names
+
+
+def test_importance_is_computed_with_known_negatives(rows):
+    X, y = rows
+    labels = y.copy()
+    labels[np.flatnonzero(y == 0)[:10]] = -1
+    ranking = resvm_cli.rank(X, labels, negative_label=-1, importance=True, n_models=20)
+    assert ranking.model.importance(X, labels, negative_label=-1) == ranking.importance
+    with pytest.raises(resvm_cli.errors.ModelError, match="known_negatives"):
+        ranking.model.importance(X, labels, positive_label=1)
 
 
 def test_notes_on_the_page_are_worded_for_python(rows, tmp_path):

@@ -12,7 +12,6 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScores
-from resvm_cli.commands.rank.reasons import feature_name
 from resvm_cli.errors import Text
 from resvm_cli.metrics.intervals import NORMAL_QUANTILE, Interval, paired_auc_difference, placements
 from resvm_cli.model.ensemble import Ensemble
@@ -93,7 +92,7 @@ def compared(
         1 - placements(near[n_pos:], near[:n_pos]),
     )
     return (
-        _baseline("single_feature", feature_name(feature, names, data), own, by_feature),
+        _baseline("single_feature", data.feature_name(feature, names), own, by_feature),
         _baseline("nearest_positive", None, own, by_nearest),
     )
 

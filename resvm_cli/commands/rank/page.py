@@ -194,13 +194,13 @@ def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
 def _importance(result: RankResult) -> list[tuple[str, float, float]]:
     """Return the first groups of correlated features: names, importance and deviation."""
     shown: list[tuple[str, float, float]] = []
-    by_group = itertools.groupby(result.importance, key=lambda pair: pair[1].group)
+    by_group = itertools.groupby(result.importance, key=lambda one: one.group)
     for _, some in itertools.islice(by_group, SHOWN_FEATURES):
         group = list(some)
-        names = ", ".join(_printable(name) for name, _ in group[:SHOWN_NAMES])
+        names = ", ".join(_printable(one.name) for one in group[:SHOWN_NAMES])
         if len(group) > SHOWN_NAMES:
             names += f" and {len(group) - SHOWN_NAMES:,} more"
-        one = group[0][1]
+        one = group[0]
         shown.append((names, float(f"{one.importance:.3g}"), float(f"{one.deviation:.3g}")))
     return shown
 

@@ -28,7 +28,7 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
     n_resamples,
     ranking_threads,
 )
-from resvm_cli.commands.rank.reasons import Reasons, feature_name, feature_names, reasons_of
+from resvm_cli.commands.rank.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.files.row_lists import read_known_ids, read_outcomes
 from resvm_cli.files.streams import name_of
@@ -156,8 +156,9 @@ class RankResult:
     histogram: Histogram | None  # values of P and of U, for a page
     model: str | None
     notes: tuple[Text, ...]
+    stored: StoredModel | None = None  # the ensemble
     baselines: tuple[Baseline, ...] = ()  # empty if P has no scores
-    importance: tuple[tuple[str, FeatureImportance], ...] = ()  # with names, largest first
+    importance: tuple[FeatureImportance, ...] = ()  # largest first
     reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows
     batch: BatchSummary | None = None  # how ``next`` rows were chosen
 
@@ -223,8 +224,6 @@ def rank_on(
         precomputed = "precomputed" in kernels
         require_untrained(negatives, data, locate, precomputed=precomputed)
     names = feature_names(request.feature_map, kernels)
-    if names is None and data.encoding is not None:
-        names = data.encoding["features"]
     tested = untestable = None
     if outcomes is not None or excluded is not None:
         n_pos = len(data.positives)
@@ -232,7 +231,7 @@ def rank_on(
         tested = None if outcomes is None else Outcomes.from_ids(outcomes, ids)
         untestable = None if excluded is None else excluded_rows(ids, excluded)
     if stored is None:
-        plan, scorer = _trained(request, data, groups, run)
+        plan, scorer, stored = _trained(request, data, groups, run)
     else:
         plan, scorer = _loaded(request, stored, data, groups, run)
     if negatives is not None:
@@ -240,12 +239,12 @@ def rank_on(
         scorer = replace(scorer, negatives=trusted)
         for note in notes:
             run.remark(note)
-    result = _ranked(request, data, plan, scorer, run, tested, names)
+    result = replace(_ranked(request, data, plan, scorer, run, tested, names), stored=stored)
     ensemble = scorer.predictor.ensemble
     if request.importance and plan.method == "resvm" and not ensemble.is_precomputed:
-        found = feature_importance(ensemble, data, scorer.unseen_mask, plan.seed, run)
-        named = tuple((feature_name(one.feature, names, data), one) for one in found)
-        result = replace(result, importance=named)
+        mask = scorer.unseen_mask
+        found = feature_importance(ensemble, data, mask, plan.seed, run, names)
+        result = replace(result, importance=found)
     if request.next is not None:
         batch, summary = choose_batch(
             result.listing,
@@ -265,7 +264,7 @@ def rank_on(
 
 def _trained(
     request: RankRequest, data: PUData, groups: IntArray | None, run: Run
-) -> tuple[ModelPlan, OutOfBagScorer]:
+) -> tuple[ModelPlan, OutOfBagScorer, StoredModel]:
     choice = request.choice
     if choice.auto is not None or data.scaling_is_open:
         from resvm_cli.tuning.tune import choose_settings  # slow to import
@@ -277,7 +276,7 @@ def _trained(
     if request.target is not None:
         save(model, request.target, force=request.force)
     within = _scoring_run(request, part.plan, data, run)
-    return part.plan, out_of_bag_scorer(part, model, data, groups, request.rule, within)
+    return part.plan, out_of_bag_scorer(part, model, data, groups, request.rule, within), model
 
 
 def _scoring_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
@@ -387,7 +386,7 @@ def _ranked(
         histogram,
         request.model or request.target,
         tuple(run.notes),
-        baselines,
+        baselines=baselines,
     )
 
 

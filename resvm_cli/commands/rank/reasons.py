@@ -9,7 +9,7 @@ import numpy as np
 
 from resvm_cli.commands.rank.listing import Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
-from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.errors import ParameterError
 from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
@@ -115,7 +115,7 @@ def reasons_of(
         return Contribution(ids[part.number], part.amount)
 
     def feature_named(part: Term) -> Contribution:
-        return Contribution(feature_name(part.number, names, data), part.amount)
+        return Contribution(data.feature_name(part.number, names), part.amount)
 
     found: list[Reasons] = []
     for start in range(0, len(wanted), ROWS_AT_ONCE):
@@ -159,7 +159,7 @@ def _effects(
     def work(at: int) -> tuple[Effect, ...]:
         found = effects.of_row(rows.slice(at, at + 1), unseen[at], SHOWN)
         return tuple(
-            Effect(feature, feature_name(feature, names, data), value, effect)
+            Effect(feature, data.feature_name(feature, names), value, effect)
             for feature, value, effect in found
         )
 
@@ -173,16 +173,3 @@ def _rows_of(numbers: IntArray, data: PUData) -> Rows:
     of_pos, of_unl = ascending[ascending < n_pos], ascending[ascending >= n_pos] - n_pos
     rows = Rows.concatenate([data.positives.take(of_pos), data.fetch(of_unl)])
     return rows.take(np.searchsorted(ascending, numbers))
-
-
-def feature_name(feature: int, names: list[str] | None, data: PUData) -> str:
-    """Return the name of a feature in the map, or its index."""
-    if names is None:
-        return str(feature)
-    index = feature if data.zero_based else feature - 1
-    if index >= len(names):
-        raise DataError(
-            f"the model uses feature {feature:,}, but the map ends at {len(names):,}",
-            "give the map that was written with these rows",
-        )
-    return names[index]

@@ -120,7 +120,7 @@ def test_rank_says_if_one_feature_ranks_better(rng):
     matrix[:, 0] *= 1000  # not scaled: distances are those of this feature alone
     with pytest.warns(resvm_cli.ResultWarning):
         ranking = resvm_cli.rank(matrix, np.arange(600) < 80, auto=False, n_models=20, jobs=1)
-    assert any("no better than feature 5 alone" in note for note in ranking.notes)
+    assert any("no better than feature 4 alone" in note for note in ranking.notes)
     by_feature, by_nearest = ranking.baselines
     assert by_feature.roc_auc > by_feature.ensemble_roc_auc
     assert by_nearest.feature is None

@@ -133,8 +133,8 @@ def test_a_page_without_a_claim_says_what_can_be_said(result):
 
 
 def test_correlated_features_are_on_one_line_of_importance(result):
-    first = [(f"gene {n}", FeatureImportance(n, 0.12345, 0.01, 1)) for n in range(10)]
-    found = (*first, ("size", FeatureImportance(11, 0.02, 0.03, 2)))
+    first = [FeatureImportance(n, f"gene {n}", 0.12345, 0.01, 1) for n in range(10)]
+    found = (*first, FeatureImportance(11, "size", 0.02, 0.03, 2))
     lines = content(render_page(replace(result, importance=found)))["importance"]
     assert [line[1:] for line in lines] == [[0.123, 0.01], [0.02, 0.03]]
     assert lines[0][0].startswith("gene 0, gene 1, ")

@@ -129,7 +129,8 @@ def test_only_the_first_rows_have_effects(problem, monkeypatch):
     assert [bool(one.effects) for one in ranking.reasons] == [True, True, False, False]
     for one in ranking.reasons[:2]:
         for each in one.effects:
-            assert X[int(one.id), int(each.name) - 1] == each.value
+            assert each.name == str(each.feature)  # the number of the column
+            assert X[int(one.id), each.feature] == each.value
 
 
 def test_reasons_of_a_mixed_model_are_rows_and_features(problem, resvm, tmp_path):
