@@ -5,6 +5,10 @@ and more. Each is tried in a copy of the tree, on the tests that reach its line 
 has run, else on the test files nearest to its module. Results are added to build/mutants.tsv, and
 mutants tried before are not tried again. A mutant that no test can kill, because nothing changes by
 it, is named in tests/mutants.txt with the reason.
+
+One process imports the package and collects all tests once. For a mutant inside a function it forks
+and gives the function its mutated code, so that most mutants take less than a second. A mutant of
+what runs at import is tried in a process that has imported nothing of the package.
 """
 
 from __future__ import annotations
@@ -13,6 +17,9 @@ import argparse
 import ast
 import compileall
 import copy
+import gc
+import inspect
+import json
 import os
 import py_compile
 import re
@@ -20,26 +27,34 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
+from types import CodeType, FunctionType
+from typing import IO, Any, TypeAlias
 
 from tests.coverage import COPY as MEASURED
 from tests.coverage import ROOT, copy_tree
 
-COPY = ROOT / "build" / "mutants"
+COPY = ROOT / "build" / "mutants"  # -2 is added for the second of several processes
 RESULTS = ROOT / "build" / "mutants.tsv"
 EQUIVALENT = ROOT / "tests" / "mutants.txt"
 MAX_TESTS = 60  # functions; those of the mutant's own module come first
 MAX_FILES = 4
-CPU_SECONDS = 90  # of the tests of one mutant: one that never ends
+CPU_SECONDS = 120  # of the tests of one mutant: one that never ends
+ENOUGH_SECONDS = 60.0  # of tests that pass, on a quiet machine; no other test begins then
 MAX_MEMORY = 8 << 30  # a mutant may ask for any amount
 WALL_SECONDS = 900.0
-PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+PYTEST = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 KILLED, ENDLESS, SURVIVED, UNREACHED = "killed", "killed (endless)", "survived", "unreached"
 BROKEN = "not tried"  # pytest could not run the tests
+PASSED: set[str] = set()  # tests that pass without a mutant
+FAILING: set[str] = set()  # and those that do not, in a copy of the tree
 
 COMPARED = {
     ast.Lt: ast.LtE,
@@ -65,6 +80,8 @@ COMPUTED = {
     ast.BitOr: ast.BitAnd,
 }
 
+Key: TypeAlias = tuple[str, str, str, str]
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -78,11 +95,16 @@ class Mutant:
     start: int  # offsets in the file
     end: int
     end_line: int
+    text: str  # the line that it begins in
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
+        return self.path, str(self.start), self.before, self.after
+
+    @property
+    def name(self) -> Key:
         """The same wherever the line moves."""
-        return self.path, self.before, self.after
+        return self.path, self.text, self.before, self.after
 
 
 class Mutants(ast.NodeVisitor):
@@ -91,6 +113,7 @@ class Mutants(ast.NodeVisitor):
     def __init__(self, path: str, source: str) -> None:
         self.path, self.source = path, source
         lines = source.splitlines(keepends=True)
+        self._lines = [line.strip() for line in lines]
         self._starts = [0]
         for line in lines:
             self._starts.append(self._starts[-1] + len(line.encode()))
@@ -105,7 +128,9 @@ class Mutants(ast.NodeVisitor):
         end = self._starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
         before = " ".join(self._bytes[start:end].decode().split())
         end_line = node.end_lineno or node.lineno
-        self.found.append(Mutant(self.path, node.lineno, rule, before, after, start, end, end_line))
+        text = self._lines[node.lineno - 1]
+        where = (start, end, end_line, text)
+        self.found.append(Mutant(self.path, node.lineno, rule, before, after, *where))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Texts are for people; their nodes have no places before Python 3.12."""
@@ -217,7 +242,7 @@ def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
     """Tests that reach the lines of a mutant; for what runs at import, all of its module."""
     lines = range(mutant.line, mutant.end_line + 1)
     tests = set().union(*(reached.get(line, set()) for line in lines))
-    if _runs_at_import(mutant):
+    if not _outermost_function(mutant):
         users = _users(mutant)
         tests = set().union(
             *(found for line, found in reached.items() if not users or line in users)
@@ -229,7 +254,7 @@ def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
         same_folder = Path(file).parent == Path(own).parent
         return file != own, _starts_programs(file), not same_folder, test
 
-    return sorted(tests, key=distance)[:MAX_TESTS]
+    return sorted(tests - FAILING, key=distance)[:MAX_TESTS]
 
 
 def _own_tests(mutant: Mutant) -> str:
@@ -255,14 +280,16 @@ def nearest_files(mutant: Mutant) -> list[str]:
     return sorted(files, key=lambda file: (file != own, _starts_programs(file)))[:MAX_FILES]
 
 
-def _runs_at_import(mutant: Mutant) -> bool:
+def _outermost_function(mutant: Mutant) -> int:
+    """The first line of the function that a mutant is in; 0 if it runs at import."""
     tree = ast.parse((ROOT / mutant.path).read_text())
-    inside = (
-        node.body[0].lineno <= mutant.line <= (node.end_lineno or 0)
+    starts = [
+        min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-    return not any(inside)
+        and node.body[0].lineno <= mutant.line <= (node.end_lineno or 0)
+    ]
+    return min(starts, default=0)
 
 
 def _users(mutant: Mutant) -> set[int]:
@@ -287,34 +314,187 @@ def _users(mutant: Mutant) -> set[int]:
 
 def _starts_programs(file: str) -> bool:
     path = ROOT / file
-    return not path.exists() or "tests.programs import" in path.read_text()
+    if not path.exists():
+        return True
+    text = path.read_text()
+    return (
+        "tests.programs import" in text
+        or re.search(r"def test\w*\([^)]*\bresvm\b", text) is not None
+    )
 
 
-def outcome(mutant: Mutant, tests: list[str]) -> str:
-    """Run the tests on the copy with the mutant in it."""
+class Collected:
+    """The plugin of pytest in the process that has collected the tests: it forks at request."""
+
+    def __init__(self, requests: IO[str], answers: IO[str]) -> None:
+        self._requests, self._answers = requests, answers
+        self._failed = ""
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        by_name: dict[str, list[Any]] = defaultdict(list)
+        for item in session.items:
+            by_name[item.nodeid.partition("[")[0]].append(item)
+            by_name[item.nodeid.partition("::")[0]].append(item)
+        sys.dont_write_bytecode = True
+        gc.unfreeze()  # what is frozen is not found
+        functions = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
+        gc.collect()
+        gc.freeze()
+        self._answer(f"{len(session.items):,} tests are ready")
+        for line in self._requests:
+            *change, tests = json.loads(line)
+            items = [item for test in tests for item in by_name[test]]
+            self._answer(_forked(partial(self._try, session, functions, *change, items)))
+        return True
+
+    def _answer(self, text: str) -> None:
+        self._answers.write(text + "\n")
+        self._answers.flush()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self._failed = report.nodeid
+
+    def _try(self, session: Any, functions: list[FunctionType], path: str, start: int,
+             source: str, items: list[Any]) -> int:  # fmt: skip
+        """Run the tests one after the other until one fails."""
+        if source:
+            mutated = _function_code(compile(source, path, "exec"), start)
+            changed = 0
+            for function in functions:
+                code = function.__code__
+                same = (code.co_filename, code.co_qualname) == (path, mutated.co_qualname)
+                if same and code.co_firstlineno == start:
+                    function.__code__ = mutated
+                    changed += 1
+            if not changed:
+                raise LookupError(path)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._failed or _is_enough():
+                session._setupstate.teardown_exact(None)
+                break
+        if self._failed:
+            _killer().write_text(self._failed)
+        return int(bool(self._failed))
+
+
+def _function_code(module: CodeType, start: int) -> CodeType:
+    """The code of the outermost function that begins at a line."""
+    for code in module.co_consts:
+        if isinstance(code, CodeType):
+            is_class = not code.co_flags & inspect.CO_OPTIMIZED
+            if not is_class and code.co_firstlineno == start:
+                return code
+            if is_class:
+                with suppress(LookupError):
+                    return _function_code(code, start)
+    raise LookupError(start)
+
+
+def _collect(requests: int, answers: int) -> None:
+    """Collect all tests, and serve until there are no more requests."""
+    import pytest
+
+    sys.dont_write_bytecode = False  # rewritten tests are read again by those that import afresh
+    with open(requests) as asked, open(answers, "w") as answered:
+        pytest.main([*PYTEST, "-s", f"--basetemp={COPY}-tmp"], plugins=[Collected(asked, answered)])
+
+
+class Tests:
+    """The process that has collected the tests."""
+
+    def __init__(self) -> None:
+        (asked, asking), (hearing, answered) = os.pipe(), os.pipe()
+        if os.fork() == 0:
+            try:
+                os.close(asking)
+                os.close(hearing)
+                _log_output("collected.log")
+                _collect(asked, answered)
+            finally:
+                os._exit(0)
+        os.close(asked)
+        os.close(answered)
+        self._asking, self._hearing = open(asking, "w"), open(hearing)  # noqa: SIM115
+        print(self._hearing.readline().strip())  # noqa: T201
+
+    def run(self, mutant: Mutant | None, source: str, start: int, tests: list[str]) -> str:
+        path = str(COPY / mutant.path) if mutant else ""
+        self._asking.write(json.dumps([path, start, source, tests]) + "\n")
+        self._asking.flush()
+        return self._hearing.readline().strip()
+
+
+def outcome(mutant: Mutant, tests: list[str], collected: Tests) -> tuple[str, str]:
+    """Run the tests on the copy with the mutant in it; the result, and the test that failed."""
     if not tests:
-        return UNREACHED
+        return UNREACHED, ""
     path = COPY / mutant.path
     source = path.read_bytes()
     changed = source[: mutant.start] + mutant.after.encode() + source[mutant.end :]
     ast.parse(changed)  # a mutant is a program
+    start = _outermost_function(mutant)
     path.write_bytes(changed)
-    first = tests[0].partition("::")[0]
-    stages = [
-        [test for test in tests if test.partition("::")[0] == first],
-        [test for test in tests if test.partition("::")[0] != first],
-    ]
+
+    def tried(tests: list[str]) -> tuple[str, str]:
+        _killer().unlink(missing_ok=True)
+        if start:
+            found = collected.run(mutant, changed.decode(), start, tests)
+        if not start or found == BROKEN:
+            found = _forked(partial(_in_pytest, tests))
+        return found, _killer().read_text() if _killer().exists() else ""
+
     try:
-        found = SURVIVED
-        for stage in filter(None, stages):  # to import all tests takes longer than to run one
-            if found == SURVIVED:
-                found = _run(stage)
-        return found
+        found, killer = tried(tests)
+        if found != KILLED or not killer:
+            return found, killer
+        test = killer.partition("[")[0]
+        if _starts_programs(test.partition("::")[0]):  # a busy machine may have made it fail
+            found, _ = tried([test])
+            if found not in (KILLED, ENDLESS):
+                return tried([one for one in tests if one != test])
     finally:
         path.write_bytes(source)
+    if test not in PASSED:
+        if collected.run(None, "", 0, [test]) != SURVIVED:
+            FAILING.add(test)
+            return outcome(mutant, [one for one in tests if one != test], collected)
+        PASSED.add(test)
+    return found, killer
 
 
-def _run(tests: list[str]) -> str:
+def _killer() -> Path:
+    return COPY / "killer"
+
+
+def _is_enough() -> bool:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system > ENOUGH_SECONDS
+
+
+def _in_pytest(tests: list[str]) -> int:
+    import pytest
+
+    class Told:
+        def pytest_runtest_protocol(self, item: Any) -> bool | None:
+            return True if _is_enough() else None
+
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.failed:
+                _killer().write_text(report.nodeid)
+
+    return int(pytest.main([*PYTEST, "-x", f"--basetemp={COPY}-tmp", *tests], plugins=[Told()]))
+
+
+def _log_output(name: str) -> None:
+    log = os.open(COPY / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+
+def _forked(function: Callable[[], int]) -> str:
+    """Call a function that runs tests in a process of its own."""
     pid = os.fork()
     if pid == 0:
         code = 3
@@ -322,13 +502,11 @@ def _run(tests: list[str]) -> str:
             os.setpgid(0, 0)
             resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
             resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-            log = os.open(COPY / "last.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
-            import pytest
-
-            code = int(pytest.main([*PYTEST, *tests]))
+            _log_output("last.log")
+            code = function()
             sys.stdout.flush()
+        except BaseException:  # noqa: BLE001 - whatever it is, this process must not go on
+            traceback.print_exc()
         finally:
             os._exit(code)
     end = time.monotonic() + WALL_SECONDS
@@ -340,7 +518,7 @@ def _run(tests: list[str]) -> str:
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             return ENDLESS
-        time.sleep(0.02)
+        time.sleep(0.01)
     code = os.waitstatus_to_exitcode(status)
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         return ENDLESS
@@ -348,13 +526,13 @@ def _run(tests: list[str]) -> str:
     return SURVIVED if code == 0 else KILLED if code in (1, 2) or code < 0 else BROKEN
 
 
-def equivalent() -> dict[tuple[str, str, str], str]:
-    """Reasons by mutant: lines of path, before, after and reason, with tabs between."""
+def equivalent() -> dict[Key, str]:
+    """Reasons by mutant: lines of path, line, before, after and reason, with tabs between."""
     found = {}
     for line in EQUIVALENT.read_text().splitlines():
         if line and not line.startswith("#"):
-            path, before, after, reason = line.split("\t")
-            found[path, before, after] = reason
+            path, text, before, after, reason = line.split("\t")
+            found[path, text, before, after] = reason
     return found
 
 
@@ -365,10 +543,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--again", action="store_true", help="try survivors again")
     parser.add_argument("--only", default="", help="start of the paths of mutants to try")
+    parser.add_argument("--part", default="1/1", help="1/2: every second one, from the first on")
     options = parser.parse_args()
+    part, n_parts = map(int, options.part.split("/"))
     known = _known()
     if options.again:
         known = {key: row for key, row in known.items() if row[0] in (KILLED, ENDLESS)}
+    global COPY
+    COPY = COPY if part == 1 else COPY.with_name(f"mutants-{part}")
     copy_tree(COPY)
     checked = py_compile.PycInvalidationMode.CHECKED_HASH  # a mutant is never missed
     compileall.compile_dir(COPY, quiet=1, invalidation_mode=checked)
@@ -380,6 +562,7 @@ def main() -> int:
     os.environ |= {"PYTHONPATH": str(COPY), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
     _warm_up()
+    collected = Tests()
     measured = (MEASURED / ".coverage").exists()
     reached: dict[str, dict[int, set[str]]] = {}
     mutants = [one for one in all_mutants(ROOT) if one.path.startswith(options.only)]
@@ -388,7 +571,7 @@ def main() -> int:
     sample = mutants[: options.count]
     print(f"{len(mutants):,} mutants, a sample of {len(sample):,}")  # noqa: T201
     tried = []
-    for mutant in sample:
+    for mutant in sample[part - 1 :: n_parts]:
         if mutant.key not in known:
             if time.monotonic() > end:
                 continue
@@ -398,9 +581,10 @@ def main() -> int:
             tests = (
                 chosen_tests(mutant, reached[mutant.path]) if measured else nearest_files(mutant)
             )
-            known[mutant.key] = (outcome(mutant, tests), str(mutant.line), mutant.rule)
+            found, killer = outcome(mutant, tests, collected)
+            known[mutant.key] = (found, str(mutant.line), mutant.rule)
             seconds = f"{time.monotonic() - began:.1f}"
-            row = [*mutant.key, *known[mutant.key], str(len(tests)), seconds]
+            row = [*mutant.key, *known[mutant.key], str(len(tests)), seconds, killer]
             if known[mutant.key][0] != BROKEN:
                 with RESULTS.open("a") as results:
                     results.write("\t".join(row) + "\n")
@@ -409,11 +593,11 @@ def main() -> int:
     return 0
 
 
-def _known() -> dict[tuple[str, str, str], tuple[str, str, str]]:
+def _known() -> dict[Key, tuple[str, str, str]]:
     found = {}
     for line in RESULTS.read_text().splitlines() if RESULTS.exists() else []:
-        path, before, after, result, number, rule, *_ = line.split("\t")
-        found[path, before, after] = (result, number, rule)
+        path, start, before, after, result, number, rule, *_ = line.split("\t")
+        found[path, start, before, after] = (result, number, rule)
     return found
 
 
@@ -426,12 +610,12 @@ def _warm_up() -> None:
     assert not any(name.startswith("resvm_cli") for name in sys.modules)
 
 
-def _show(tried: list[Mutant], known: dict[tuple[str, str, str], tuple[str, str, str]]) -> None:
+def _show(tried: list[Mutant], known: dict[Key, tuple[str, str, str]]) -> None:
     reasons = equivalent()
     by_package: dict[str, Counter[str]] = defaultdict(Counter)
     left = []
     for mutant in tried:
-        result = "equivalent" if mutant.key in reasons else known[mutant.key][0]
+        result = "equivalent" if mutant.name in reasons else known[mutant.key][0]
         result = KILLED if result == ENDLESS else result
         for package in (str(Path(mutant.path).parent), "all"):
             by_package[package][result] += 1
