@@ -112,10 +112,15 @@ def forks(arguments: Sequence[str] = ()) -> Forks:
 
 
 def main() -> None:
-    """Fork at each request until the other side has gone."""
+    """Import everything, and fork at each request until the other side has gone."""
     requests = socket.socket(fileno=int(sys.argv[1]))
     _import_all(sys.argv[2:])
     gc.freeze()
+    serve(requests)
+
+
+def serve(requests: socket.socket) -> None:
+    """Fork this process at each request; all that it has imported and changed is in the forks."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for those that wait
     while True:
         start, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, N_DESCRIPTORS)

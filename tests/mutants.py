@@ -25,14 +25,16 @@ import py_compile
 import re
 import resource
 import signal
+import socket
 import sys
+import threading
 import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from types import CodeType, FunctionType
@@ -45,9 +47,10 @@ COPY = ROOT / "build" / "mutants"  # -2 is added for the second of several proce
 RESULTS = ROOT / "build" / "mutants.tsv"
 EQUIVALENT = ROOT / "tests" / "mutants.txt"
 MAX_TESTS = 60  # functions; those of the mutant's own module come first
+MAX_STARTING = 12  # of them, those in files whose tests start programs
 MAX_FILES = 4
 CPU_SECONDS = 120  # of the tests of one mutant: one that never ends
-ENOUGH_SECONDS = 60.0  # of tests that pass, on a quiet machine; no other test begins then
+ENOUGH_SECONDS = 15.0  # of computing by tests that pass; no other test begins then
 MAX_MEMORY = 8 << 30  # a mutant may ask for any amount
 WALL_SECONDS = 900.0
 PYTEST = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
@@ -254,7 +257,9 @@ def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
         same_folder = Path(file).parent == Path(own).parent
         return file != own, _starts_programs(file), not same_folder, test
 
-    return sorted(tests - FAILING, key=distance)[:MAX_TESTS]
+    found = sorted(tests - FAILING, key=distance)
+    starting = [test for test in found if _starts_programs(test.partition("::")[0])]
+    return [test for test in found if test not in starting[MAX_STARTING:]][:MAX_TESTS]
 
 
 def _own_tests(mutant: Mutant) -> str:
@@ -312,6 +317,7 @@ def _users(mutant: Mutant) -> set[int]:
     }
 
 
+@cache
 def _starts_programs(file: str) -> bool:
     path = ROOT / file
     if not path.exists():
@@ -369,14 +375,32 @@ class Collected:
                     changed += 1
             if not changed:
                 raise LookupError(path)
+        _fork_programs_from_here()
         for item, following in zip(items, [*items[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if self._failed or _is_enough():
+            if self._failed or time.process_time() > ENOUGH_SECONDS:
                 session._setupstate.teardown_exact(None)
                 break
         if self._failed:
             _killer().write_text(self._failed)
         return int(bool(self._failed))
+
+
+def _fork_programs_from_here() -> None:
+    """Let the programs that tests start be forks of this process, which has the mutated code."""
+    forks = sys.modules["tests.forks"]
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:
+        os.setsid()
+        ours.close()
+        try:
+            forks.serve(theirs)
+        finally:
+            os._exit(0)
+    theirs.close()
+    server = forks.Forks.__new__(forks.Forks)
+    server._socket, server._one_at_a_time = ours, threading.Lock()
+    forks._of_seed = lambda *_: server  # type: ignore[attr-defined]
 
 
 def _function_code(module: CodeType, start: int) -> CodeType:
@@ -452,15 +476,21 @@ def outcome(mutant: Mutant, tests: list[str], collected: Tests) -> tuple[str, st
         test = killer.partition("[")[0]
         if _starts_programs(test.partition("::")[0]):  # a busy machine may have made it fail
             found, _ = tried([test])
-            if found not in (KILLED, ENDLESS):
-                return tried([one for one in tests if one != test])
     finally:
         path.write_bytes(source)
-    if test not in PASSED:
-        if collected.run(None, "", 0, [test]) != SURVIVED:
+    if found in (KILLED, ENDLESS) and test not in PASSED:
+        if collected.run(None, "", 0, [test]) == SURVIVED:
+            PASSED.add(test)
+        else:
             FAILING.add(test)
-            return outcome(mutant, [one for one in tests if one != test], collected)
-        PASSED.add(test)
+            found = SURVIVED
+    if found == SURVIVED:  # by that test: those after it are left
+        reached = next(at for at, one in enumerate(tests) if test.startswith(one))
+        return (
+            outcome(mutant, tests[reached + 1 :], collected)
+            if tests[reached + 1 :]
+            else (found, "")
+        )
     return found, killer
 
 
@@ -468,17 +498,12 @@ def _killer() -> Path:
     return COPY / "killer"
 
 
-def _is_enough() -> bool:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system > ENOUGH_SECONDS
-
-
 def _in_pytest(tests: list[str]) -> int:
     import pytest
 
     class Told:
         def pytest_runtest_protocol(self, item: Any) -> bool | None:
-            return True if _is_enough() else None
+            return True if time.process_time() > ENOUGH_SECONDS else None
 
         def pytest_runtest_logreport(self, report: Any) -> None:
             if report.failed:
@@ -544,6 +569,7 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="try survivors again")
     parser.add_argument("--only", default="", help="start of the paths of mutants to try")
     parser.add_argument("--part", default="1/1", help="1/2: every second one, from the first on")
+    parser.add_argument("--tests", nargs="*", default=[], help="to run instead of those chosen")
     options = parser.parse_args()
     part, n_parts = map(int, options.part.split("/"))
     known = _known()
@@ -578,7 +604,7 @@ def main() -> int:
             if measured and mutant.path not in reached:
                 reached[mutant.path] = tests_by_line(mutant.path)
             began = time.monotonic()
-            tests = (
+            tests = options.tests or (
                 chosen_tests(mutant, reached[mutant.path]) if measured else nearest_files(mutant)
             )
             found, killer = outcome(mutant, tests, collected)

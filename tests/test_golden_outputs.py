@@ -1,0 +1,151 @@
+"""What commands find on small seeded data stays what it is, to six digits.
+
+The outputs are in tests/golden/outputs. ``python -m tests.test_golden_outputs`` writes them again,
+for a change that is meant to change results: read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+
+from tests.programs import run_resvm
+
+GOLDEN = Path(__file__).parent / "golden" / "outputs"
+PU = "-P data/pos.svm -U data/unl.svm -q"
+# a file, and the command whose output it is; later ones read what earlier ones have written
+COMMANDS = f"""
+simulate.json   simulate --synthetic --n-pos 30 --n-unl 120 --contamination-pos 0.1
+    --contamination-unl 0.2 --test-pos 25 --test-neg 35 --decimals 3 -q -o data --json
+spies.json      simulate --data data/test.svm --positive-label 1 --n-pos 9 --n-unl 20
+    --contamination-pos 0.2 --contamination-unl 0.3 --test-pos 8 --test-neg 9 -q -o spies --json
+train.json      train {PU} --n-models 7 -o model --json
+weighted.json   train {PU} -t linear --scale quantile --feature-weights relevance
+    --n-models 5 -o linear --json
+cwsvm.json      train {PU} --method cwsvm -t poly -r 1 --scale standard -o cwsvm --json
+bagging.json    train {PU} --method bagging --n-unl 40 --n-models 5 -o bagging --json
+negatives.json  train {PU} -N spies/unl.svm --w-neg 2 --n-models 5 -o negatives --json
+auto.json       train {PU} --auto single -o auto --json
+predict.jsonl   predict model data/test.svm --votes --member-values --format jsonl
+linear.jsonl    predict linear data/test.svm -T top=20 --format jsonl
+score.json      score predict.jsonl linear.jsonl --labels data/test.svm --top 5,20 --json
+curve.csv       score predict.jsonl --labels data/test.svm -q --curve -
+pu.json         score predict.jsonl --labels data/test.svm --pu --contamination-unl estimate --json
+out-of-bag.json tune {PU} --oob --n-models 5 --trials 6 --search random -o random --json
+folds.json      tune {PU} -v 3 --n-models 5 --search grid --no-extend -c 0.1,1
+    -g 0.1,1 --n-pos 10 --unl-per-pos 2 -o grid --json
+methods.json    tune {PU} -v 2 --n-models 5 --trials 4 --search random --method all
+    --max-extensions 0 -o methods --json
+rank.json       rank {PU} --n-models 15 --why 2 --top 9 --html page.html --json
+known.json      rank {PU} --n-models 15 -t linear --with-known --top 9 --json
+list.json       rank {PU} --n-models 15 --fdr 0.4 --json
+trusted.json    rank {PU} --n-models 15 --negatives spies/unl.svm --top 9 --json
+next.json       rank {PU} --n-models 15 --next 8 --explore 0.25 --json
+audit.json      rank {PU} --n-models 15 --audit --json
+inspect.json    inspect model --json
+check.json      check data/pos.svm data/unl.svm --json
+bench.json      benchmark run --data data/test.svm --positive-label 1 --n-pos 10 --n-unl 25
+    --contamination-unl 0,0.2 --repetitions 3 --methods resvm,bagging,cwsvm --trials 3
+    --protocol search -j 1 -q -o bench --json
+report.json     benchmark report bench --json
+"""
+# what depends on bits, which other processors may round otherwise, or on the machine
+PASSING = ("sha256", "digest", "version", "fingerprint", "seconds", "resvm", "command")
+
+
+def commands() -> dict[str, list[str]]:
+    lines = COMMANDS.replace("\n    ", " ").strip().splitlines()
+    return {words[0]: words[1:] for words in map(str.split, lines)}
+
+
+def outputs() -> dict[str, str]:
+    """The output of every command by the name of its file."""
+    folder = Path(mkdtemp())
+    try:
+        for name, arguments in commands().items():
+            ran = run_resvm(*arguments, cwd=folder)
+            assert ran.code == 0, (name, ran.err)
+            (folder / name).write_bytes(ran.out)
+        return {name: (folder / name).read_text() for name in commands()}
+    finally:
+        shutil.rmtree(folder)
+
+
+def content(name: str, text: str) -> Any:
+    if name.endswith(".json"):
+        return _steady(json.loads(text))
+    if name.endswith(".jsonl"):
+        return [_steady(json.loads(line)) for line in text.splitlines()]
+    first, *lines = text.splitlines()
+    return [first, *([float(cell or "nan") for cell in line.split(",")] for line in lines)]
+
+
+def _steady(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _steady(one)
+            for key, one in value.items()
+            if not any(word in key for word in PASSING)
+        }
+    return [_steady(one) for one in value] if isinstance(value, list) else value
+
+
+def differences(found: Any, expected: Any, where: str = "") -> list[str]:
+    """Where a value differs from the expected one, numbers by more than rounding."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        # a key may be added: tests/test_schemas.py looks at those
+        pairs = [(f"{where}.{key}", found.get(key), one) for key, one in expected.items()]
+    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        pairs = [
+            (f"{where}[{at}]", one, other)
+            for at, (one, other) in enumerate(zip(found, expected, strict=True))
+        ]
+    else:
+        numbers = isinstance(found, (int, float)) and isinstance(expected, (int, float))
+        same = (
+            found == pytest.approx(expected, rel=1e-6, abs=1e-9, nan_ok=True)
+            if numbers
+            else found == expected
+        )
+        return [] if same else [f"{where}: {found!r} instead of {expected!r}"]
+    return [told for name, one, other in pairs for told in differences(one, other, name)]
+
+
+def test_commands_find_what_they_found_before():
+    # one test: another process would run all commands again
+    told = [
+        line
+        for name, text in outputs().items()
+        for line in differences(
+            content(name, text), content(name, (GOLDEN / name).read_text()), name
+        )
+    ]
+    assert told == []
+
+
+def test_every_number_is_compared():
+    expected = {"a": [1.0, {"b": 0.25}], "c": "x", "seconds": 1}
+    assert differences(expected, expected) == []
+    assert differences({**expected, "a": [1.0, {"b": 0.2500010}]}, expected) == [
+        ".a[1].b: 0.250001 instead of 0.25"
+    ]
+    assert differences({**expected, "a": [1.0]}, expected)
+    assert differences({"a": expected["a"]}, expected)
+    assert differences({**expected, "added": 1}, expected) == []
+
+
+if __name__ == "__main__":
+    os.makedirs(GOLDEN, exist_ok=True)
+    for name, text in outputs().items():
+        steady = content(name, text)
+        if name.endswith(".json"):
+            text = json.dumps(steady, indent=1) + "\n"
+        elif name.endswith(".jsonl"):
+            text = "".join(json.dumps(line) + "\n" for line in steady)
+        (GOLDEN / name).write_text(text)
