@@ -184,3 +184,104 @@ def test_compressed_files_give_the_same_bytes(data):
         compressed = TrainingInput(positives=str(packed[0]), unlabeled=str(packed[1]))
         written = trained(plain, data, folder / "plain")
         assert trained(compressed, data, folder / "compressed") == written
+
+
+@few
+@given(data=drawn(), shuffle=st.randoms(use_true_random=False))
+def test_rows_keep_their_values_in_another_order_and_among_others(data, shuffle):
+    model = data.model()
+    order = [shuffle.randrange(len(data.X)) for _ in range(70)]  # some twice, some not at all
+    values = model.decision_values(data.X)
+    np.testing.assert_allclose(model.decision_values(data.X[order]), values[order], 1e-9, 1e-9)
+    np.testing.assert_array_equal(model.predict(data.X[order]), model.predict(data.X)[order])
+
+
+@few
+@given(data=drawn(), shuffle=st.randoms(use_true_random=False))
+def test_where_known_positives_lie_among_the_others_does_not_matter(data, shuffle):
+    sides = list(data.y)
+    shuffle.shuffle(sides)
+    # rows of P take other places among those of U; the order within each set stays
+    order = np.empty(len(data.y), int)
+    for side in (0, 1):
+        order[np.flatnonzero(np.array(sides) == side)] = np.flatnonzero(data.y == side)
+    moved = resvm_cli.fit(data.X[order], data.y[order], **data.parameters)
+    assert moved.manifest == data.model().manifest
+
+
+def every_row(data: Drawn) -> dict[str, Any]:
+    """Parameters of a model that is trained on all rows, almost to the optimum."""
+    kernel = {
+        name: data.parameters[name] for name in ("kernel", "gamma") if name in data.parameters
+    }
+    return {**kernel, "method": "cwsvm", "tolerance": 1e-9}
+
+
+@few
+@given(data=drawn(), shuffle=st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter_to_a_model_of_all_rows(data, shuffle):
+    order = list(range(len(data.y)))
+    shuffle.shuffle(order)
+    expected = resvm_cli.fit(data.X, data.y, **every_row(data)).decision_values(data.X)
+    found = resvm_cli.fit(data.X[order], data.y[order], **every_row(data))
+    np.testing.assert_allclose(found.decision_values(data.X), expected, rtol=1e-5, atol=1e-5)
+
+
+@few
+@given(data=drawn(), times=st.integers(2, 3), c_unl=st.sampled_from([0.5, 1.0, 2.0]))
+def test_rows_given_several_times_at_a_lower_penalty_change_nothing(data, times, c_unl):
+    expected = resvm_cli.fit(data.X, data.y, **every_row(data), c_unl=c_unl)
+    X, y = np.tile(data.X, (times, 1)), np.tile(data.y, times)
+    found = resvm_cli.fit(X, y, **every_row(data), c_unl=c_unl / times)
+    values = expected.decision_values(data.X)
+    np.testing.assert_allclose(found.decision_values(data.X), values, rtol=1e-5, atol=1e-5)
+
+
+def predicted(model: Path, source: Path) -> np.ndarray:
+    target = source.with_suffix(".predicted")
+    predict(PredictRequest(str(model), str(source), str(target)), Run())
+    return np.loadtxt(target, ndmin=2)
+
+
+@few
+@given(data=drawn(), step=st.integers(2, 5))
+def test_features_with_other_numbers_give_the_same_values(data, step):
+    spread = np.zeros((len(data.X), step * data.X.shape[1] + 1))
+    spread[:, step::step] = data.X
+    with TemporaryDirectory() as name:
+        folders = [Path(name, "as drawn"), Path(name, "spread")]
+        answers = []
+        for folder, X in zip(folders, (data.X, spread), strict=True):
+            folder.mkdir()
+            trained(two_files(folder, data._replace(X=X)), data, folder / "m")
+            answers.append(predicted(folder / "m", write_svm(folder / "all.svm", X)))
+        np.testing.assert_allclose(answers[1], answers[0], rtol=1e-9, atol=1e-9)
+
+
+def write_table(path: Path, X: np.ndarray, names: list[str]) -> Path:
+    lines = [",".join(names), *(",".join(repr(float(value)) for value in row) for row in X)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@few
+@given(data=drawn(), shuffle=st.randoms(use_true_random=False))
+def test_a_table_gives_the_values_of_svmlight_text_whatever_its_columns_are_called(data, shuffle):
+    letters = list("abcdefghij")
+    shuffle.shuffle(letters)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        trained(two_files(folder, data), data, folder / "text")
+        expected = predicted(folder / "text", write_svm(folder / "all.svm", data.X))
+        for names in (letters[: data.X.shape[1]], [f"x{at}" for at in range(data.X.shape[1])]):
+            source = TrainingInput(
+                positives=str(write_table(folder / "pos.csv", data.X[data.y == 1], names)),
+                unlabeled=str(write_table(folder / "unl.csv", data.X[data.y == 0], names)),
+            )
+            model = folder / f"of {names[0]}"
+            trained(source, data, model)
+            found = predicted(model, write_table(folder / "all.csv", data.X, names))
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+            # columns are found by name, wherever they are
+            turned = write_table(folder / "turned.csv", data.X[:, ::-1], names[::-1])
+            np.testing.assert_array_equal(predicted(model, turned), found)
