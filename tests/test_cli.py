@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from resvm_cli import __version__
+from resvm_cli import __version__, cli
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import (
     run,
@@ -401,3 +402,11 @@ def test_a_bug_is_reported_in_one_line_and_with_a_traceback_by_debug(model):
         ran = run(script_command(script, *arguments, "inspect", model), env=env)
         assert ran.code == 1
         assert "Traceback" in ran.err
+
+
+def test_exceptions_that_python_ignores_are_reported_as_python_does(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "__unraisablehook__", told.append)
+    ignored = SimpleNamespace(exc_value=ValueError("in a callback"))
+    cli._interrupt_again(ignored)
+    assert told == [ignored]

@@ -529,3 +529,5 @@ def test_known_negatives_have_a_third_label_and_give_the_model_of_fit():
     named = np.array(["no", "open", "yes"])[y + 1]
     words = RESVMClassifier(n_models=5, negative_label="no", positive_label="yes").fit(X, named)
     assert words.classes_.tolist() == ["open", "yes"]
+    numbers = RESVMClassifier(n_models=5, negative_label=-1).fit(X, y)
+    np.testing.assert_array_equal(words.decision_function(X), numbers.decision_function(X))

@@ -478,3 +478,13 @@ def test_the_index_of_a_frame_is_not_taken_for_a_named_column(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     table = open_arrays("t.parquet", str(tmp_path / "t.parquet"), "parquet", None)
     assert list(table.unnamed) == ["__index_level_0__"]
+
+
+def test_the_largest_matrices_that_the_stored_bytes_justify_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(array_files, "MAX_COLUMNS", 10)
+    np.save(tmp_path / "x.npy", np.ones((1, 90)))  # 720 bytes
+    assert len(read(tmp_path / "x.npy")) == 90
+    monkeypatch.setattr(array_files, "MAX_EMPTY_ROWS", 1000)
+    array_files.require_rows(1000 + 64 * 5, 5)
+    with pytest.raises(ValueError, match="1,321 rows, but only 5 bytes of entries"):
+        array_files.require_rows(1001 + 64 * 5, 5)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
+import os
 from pathlib import Path
 
 import pytest
 
+from resvm_cli.files import streams
 from tests.conftest import SAMPLE
 from tests.programs import run, script_command
 
@@ -37,3 +40,14 @@ def test_a_very_long_line_is_refused_in_little_memory(model, tmp_path):
             ran = run(script_command(script, *command))
             assert ran.code == 3, (command, ran.err)
             assert int(ran.out.split()[-1]) < 400, (command, ran.out)
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_GETPIPE_SZ"), reason="Linux can enlarge pipes")
+def test_a_pipe_that_is_read_holds_a_whole_piece():
+    reading, writing = os.pipe()
+    try:
+        streams._widen(reading)
+        assert fcntl.fcntl(reading, fcntl.F_GETPIPE_SZ) == streams.PIECE
+    finally:
+        os.close(reading)
+        os.close(writing)

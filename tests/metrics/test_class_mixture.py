@@ -203,6 +203,7 @@ def test_too_few_values_tell_nothing():
     drawn = Drawn(0.0, 0.2)
     assert ClassMixture.fit(drawn.positives[:9], drawn.unlabeled) is None
     assert ClassMixture.fit(drawn.positives, drawn.unlabeled[:19]) is None
+    assert ClassMixture.fit(drawn.positives[-10:], drawn.unlabeled[-20:]) is not None
 
 
 def test_without_replicates_there_are_no_bounds():

@@ -122,3 +122,8 @@ def test_other_rows_are_refused():
     model = resvm_cli.fit(matrix, labels, **SMALL)
     with pytest.raises(ModelError, match="trained on different data"):
         model.importance(matrix + 1, labels)
+
+
+def test_a_single_feature_is_a_group_of_its_own():
+    [group] = importance._correlated(drawn()[0][:, :1])
+    assert group.tolist() == [0]

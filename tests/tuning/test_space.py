@@ -104,6 +104,8 @@ def test_there_is_no_going_beyond_what_makes_sense():
     assert axis.beyond(-1).low >= 1.0
     listed = parse_axis("n_pos", "10,20").limited(1.0, 20.0)
     assert listed.beyond(1) is None
+    assert Axis("coef0", 0.0, 1.0, False).limited(0.0, 9.0).beyond(-1) is None
+    assert parse_axis("coef0", "1,2").limited(0.0, 9.0).beyond(-1) is None  # 0 is no value
 
 
 def test_a_grid_has_every_combination_with_kernels_together():

@@ -97,3 +97,11 @@ def test_ids_that_cannot_be_joined_are_refused(predictions, message, tmp_path):
 def test_labels_whose_ids_are_not_unique_cannot_be_joined(extra, message, tmp_path):
     with pytest.raises(DataError, match=f"labels: {message}, so files cannot be joined"):
         joined(tmp_path, (*LABELS, extra), NAMED["text"])
+
+
+def test_twenty_labels_are_listed_and_no_more():
+    labels = np.arange(2.0, 23.0)
+    for count, end in ((20, "20, 21"), (21, "20, 21, ...")):
+        with pytest.raises(DataError) as refused:
+            scored_rows._matching(labels[:count], None, "rows")
+        assert str(refused.value.message).endswith(end)
