@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Any
 from resvm_cli.errors import CommandLineError, DataError, Message, ModelError, listed
 from resvm_cli.options.option_groups import argument, fold_options, option_group, option_of
 from resvm_cli.options.running import JSON, RunningOptions, output_option
-from resvm_cli.options.training import GROUPS, DataOptions, TableOptions, data_option
-from resvm_cli.options.values import single_number
+from resvm_cli.options.training import (
+    GROUPS,
+    DataOptions,
+    TableOptions,
+    data_option,
+    read_labels,
+)
 from resvm_cli.records import dataclass
 from resvm_cli.report.console import rendered
 from resvm_cli.report.terminal import print_data, print_json
@@ -42,6 +47,9 @@ class TrainedData:
     data: str | None = option_of(DataOptions, "data")
     positive_label: list[str] | None = option_of(DataOptions, "positive_label")
     positive_ids: str | None = option_of(DataOptions, "positive_ids")
+    known_negatives: str | None = option_of(DataOptions, "known_negatives")
+    negative_label: list[str] | None = option_of(DataOptions, "negative_label")
+    negative_ids: str | None = option_of(DataOptions, "negative_ids")
     ids_file: str | None = option_of(DataOptions, "ids_file")
     allow_missing: bool = option_of(DataOptions, "allow_missing")
     drop_repeated: bool = option_of(DataOptions, "drop_repeated")
@@ -56,10 +64,9 @@ class TrainedData:
     def training_input(self, table: TableOptions, groups: str | None) -> TrainingInput:
         from resvm_cli.training.input import TrainingInput
 
-        reading = table.reading(self.positive_label)
-        declared = {**vars(self), "positive_label": single_number(reading.roles.positive_labels)}
+        declared = {**vars(self), **read_labels(table, self.positive_label, self.negative_label)}
         weights = declared.pop("positive_weights")
-        return TrainingInput(**declared, weights=weights, table=reading, groups=groups)
+        return TrainingInput(**declared, weights=weights, groups=groups)
 
 
 @fold_options

@@ -120,6 +120,19 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for text in given or () for name in text.split(","))
 
 
+def read_labels(
+    table: TableOptions, positive: list[str] | None, negative: list[str] | None
+) -> dict[str, Any]:
+    """Return the fields of TrainingInput that say which labels P and known negatives have."""
+    reading = table.reading(positive, negative_labels=tuple(negative or ()))
+    roles = reading.roles
+    return {
+        "table": reading,
+        "positive_label": single_number(roles.positive_labels),
+        "negative_label": single_number(roles.negative_labels),
+    }
+
+
 @table_options({"scale": TRAINING_TABLE["scale"]}, last=True)
 class DataOptions:
     """P and U, as two files or one; the fields have the same names as in TrainingInput."""
@@ -193,11 +206,8 @@ class DataOptions:
         """Return the data to train on; ``scale`` may come from --params instead of --scale."""
         from resvm_cli.training.input import TrainingInput
 
-        of_negatives = tuple(self.negative_label or ())
-        reading = table.reading(self.positive_label, negative_labels=of_negatives)
-        label = single_number(reading.roles.positive_labels)
-        declared = {**vars(self), "scale": scale, "positive_label": label, "table": reading}
-        declared["negative_label"] = single_number(of_negatives)
+        declared = {**vars(self), "scale": scale}
+        declared |= read_labels(table, self.positive_label, self.negative_label)
         return TrainingInput(**declared, groups=groups, unchecked=unchecked, keep_ids=keep_ids)
 
 

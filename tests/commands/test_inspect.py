@@ -183,3 +183,26 @@ def test_importance_is_tsv_by_name_and_needs_the_training_data(resvm, problem, m
         assert ran.code == code
         assert words in ran.err
         assert ran.out == b""
+
+
+def test_importance_takes_the_known_negatives_of_training(resvm, problem, tmp_path):
+    negatives = tmp_path / "neg.svm"
+    lines = (problem / "unl.svm").read_text().splitlines()
+    negatives.write_text("\n".join(lines[:20]) + "\n")
+    (tmp_path / "rest.svm").write_text("\n".join(lines[20:]) + "\n")
+    known = [line.split(" ", 1)[1] for line in (problem / "pos.svm").read_text().splitlines()]
+    others = [line.split(" ", 1)[1] for line in lines]
+    labels = ["1"] * len(known) + ["-1"] * 20 + ["0"] * (len(lines) - 20)
+    labeled = [" ".join(pair) for pair in zip(labels, known + others, strict=True)]
+    (tmp_path / "all.svm").write_text("\n".join(labeled) + "\n")
+    one_file = ("--data", tmp_path / "all.svm", "--positive-label", 1, "--negative-label", -1)
+    three_files = ("-P", problem / "pos.svm", "-U", tmp_path / "rest.svm", "-N", negatives)
+    for number, data in enumerate((three_files, one_file)):
+        model = tmp_path / f"m{number}"
+        assert resvm("train", *data, "--n-models", 5, "-o", model).code == 0
+        ran = resvm("inspect", model, "--importance", *data)
+        assert ran.code == 0, ran.err
+        assert ran.out.startswith(b"feature\t")
+        ran = resvm("inspect", model, "--importance", *data[:4])
+        assert ran.code == 4
+        assert "--known-negatives" in ran.err

@@ -351,6 +351,7 @@ PATHS = {
         (),
         (
             *("positives", "unlabeled", "data", "positive_ids", "ids_file", "groups"),
+            *("known_negatives", "negative_ids"),
             *("positive_weights", "feature_map", "model"),
         ),
     ),
