@@ -6,6 +6,7 @@ Liu). A term that shrinks with the number of rows keeps the denominator away fro
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ SHRINKAGE = 0.3
 TAIL = 0.005
 MIN_FOR_RANGE = 20
 MIN_OUTSIDE, FRACTION_OUTSIDE = 3, 0.05
+# The fraction predicted positive is remarkable if it differs from that of U by this factor.
+MIN_FOR_SHARE, SHARE_RATIO = 100, 5.0
+SURPRISE = 1e-6  # the chance below which a difference is not due to chance
 PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
 
 
@@ -149,6 +153,36 @@ def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float]
         return None
     tails = [quantiles(each, [TAIL, 1 - TAIL]) for each in (known, unlabeled)]
     return min(low for low, _ in tails), max(high for _, high in tails)
+
+
+def is_beyond_chance(n_outside: int, n_rows: int, n_trained: int, n_tests: int) -> bool:
+    """Whether rows like those of training would hardly ever be outside their range so often.
+
+    If all rows are alike, each choice of the ``n_outside`` largest among them is equally likely.
+    """
+    drawn = _log_choices(n_rows, n_outside) - _log_choices(n_rows + n_trained, n_outside)
+    return drawn + math.log(2 * n_tests) < math.log(SURPRISE)
+
+
+def _log_choices(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def is_other_share(n_positive: int, n_rows: int, usual: float) -> bool:
+    """Whether the fraction predicted positive is far from the ``usual`` one, beyond chance.
+
+    Chernoff's bound of the binomial tail needs no special functions.
+    """
+    share = n_positive / max(1, n_rows)
+    if (
+        n_rows < MIN_FOR_SHARE
+        or not 0 < usual < 1
+        or 1 / SHARE_RATIO <= share / usual <= SHARE_RATIO
+    ):
+        return False
+    pairs = ((share, usual), (1 - share, 1 - usual))
+    divergence = sum(own * math.log(own / other) for own, other in pairs if own)
+    return -n_rows * divergence < math.log(SURPRISE)
 
 
 def are_unlike(n_outside: int, n_rows: int) -> bool:

@@ -8,6 +8,8 @@ Quantile scaling replaces a value by its rank, so that monotone transformations 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +29,8 @@ LARGE = 30.0  # so do absolute values above this
 MIN_FILLED = 0.5  # with at least this fraction of nonzeros, rows may as well be dense
 DENSE_CELLS = 1 << 21
 QUANTILE_STEPS = 200  # a curve has a knot for each step of the ranks, from 0 to 1
+MAX_RANGES = 1 << 22  # features whose ranges are compared
+ROUNDING = 1e-9  # of constants, relative
 MAX_KNOTS = 1 << 22  # of all features; a manifest with more would be too large to be read
 
 
@@ -143,6 +147,10 @@ class Scaling(ABC):
     @abstractmethod
     def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
         """Return the scaled values of features, given by their places among ``indices``."""
+
+    @abstractmethod
+    def extremes(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return the lowest and highest training value of each feature; None if unknown."""
 
     @abstractmethod
     def _is_sound(self) -> bool:
@@ -262,6 +270,13 @@ class LinearScaling(Scaling):
             return values * self.factor[places] + self.shift[places]
         return (values - self.shift[places]) / self.factor[places]
 
+    def extremes(self) -> tuple[FloatArray, FloatArray] | None:
+        if self.kind == "standard":
+            return None
+        if self.kind == "maxabs":
+            return -self.factor, self.factor
+        return -self.shift / self.factor, (1.0 - self.shift) / self.factor
+
     def variance(self, features: FeatureSummary, n_features: int) -> float:
         """Return the variance of all scaled entries, including zeros and empty features."""
         means = np.zeros(n_features)
@@ -323,6 +338,9 @@ class QuantileScaling(Scaling):
         _blocks.follow(scaled, places.astype(np.int32), self.starts, self.knots, self.heights)
         return scaled
 
+    def extremes(self) -> tuple[FloatArray, FloatArray] | None:
+        return self.knots[self.starts[:-1]], self.knots[self.starts[1:] - 1]
+
     def _is_sound(self) -> bool:
         starts, size = self.starts, len(self.knots)
         if (
@@ -335,6 +353,41 @@ class QuantileScaling(Scaling):
         within = np.ones(max(0, size - 1), bool)  # whether a knot and the next are of one feature
         within[starts[1:-1] - 1] = False
         return bool((np.diff(self.knots)[within] > 0).all())
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureRanges:
+    """The range of each feature, by its index, in the training rows."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def from_scalings(cls, scalings: Iterable[Scaling]) -> FeatureRanges | None:
+        """Return what the scalings tell about ranges; None if they tell nothing."""
+        known = [(one.indices, each) for one in scalings if (each := one.extremes()) is not None]
+        size = 1 + max((int(indices[-1]) for indices, _ in known if len(indices)), default=-1)
+        if not 0 < size <= MAX_RANGES:
+            return None
+        low, high = np.full(size + 1, -np.inf), np.full(size + 1, np.inf)  # the last: any other
+        for indices, (lowest, highest) in known:
+            margin = ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
+            low[indices] = np.maximum(low[indices], lowest - margin)
+            high[indices] = np.minimum(high[indices], highest + margin)
+        return cls(low, high)
+
+    def count_outside(self, rows: Rows) -> dict[int, int]:
+        """Return how many rows are outside the range of each feature, unless none is."""
+        features, last = rows.indices, len(self.low) - 1
+        if rows.max_index > last:
+            features = np.minimum(features, last)
+        outside = (rows.values < self.low[features]) | (rows.values > self.high[features])
+        counts = Counter(features[outside].tolist())
+        filled = np.flatnonzero((self.low > 0) | (self.high < 0))
+        if len(filled):
+            zeros = len(rows) - np.bincount(features, minlength=len(self.low))[filled]
+            counts.update(dict(zip(filled.tolist(), zeros.tolist(), strict=True)))
+        return {feature: count for feature, count in counts.items() if count}
 
 
 def _knots(

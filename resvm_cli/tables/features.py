@@ -8,6 +8,7 @@ numeric columns first.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -86,6 +87,8 @@ class TableFeatures:
         self.dropped: list[str] = []  # locations of the first dropped rows
         self._kept: IntArray | None = None  # the numbers of other rows; None if none was dropped
         self.n_unseen = 0
+        self.n_read = 0
+        self.n_missing: Counter[str] = Counter()  # values that were filled in, by column
         self.labels_seen: dict[str, None] = {}
         self.excluded: dict[str, str] = {}  # the columns that are no features, and what they hold
         if known is not None:
@@ -188,7 +191,8 @@ class TableFeatures:
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a second pass yields the same features."""
-        self.n_dropped = self.n_unseen = 0
+        self.n_dropped = self.n_unseen = self.n_read = 0
+        self.n_missing.clear()
         self.dropped = []
         self.decide()
         numbers = {at for column, at in self._plan if column.kind == "number"}
@@ -199,6 +203,7 @@ class TableFeatures:
             if self.missing == "drop":
                 kept.append(before + np.searchsorted(block.lines, encoded.lines))
                 before += block.n_rows
+            self.n_read += block.n_rows
             yield encoded
         self._kept = np.concatenate(kept) if self.n_dropped else None
 
@@ -409,6 +414,7 @@ class TableFeatures:
             elif column.fill is None and missing.any():
                 row = int(np.flatnonzero(missing)[0])
                 raise self._no_value(block, row, at, column)
+            self.n_missing[column.name] += int(missing.sum())
             table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
 
@@ -435,6 +441,7 @@ class TableFeatures:
                     raise self._no_value(block, cells.index(cell), at, column)
                 if self.missing == "drop":
                     kept &= np.array([one != cell for one in cells], bool)
+                self.n_missing[column.name] += cells.count(cell)
             elif not feature and self._may_grow:
                 feature = self._new_value(block, column, cells.index(cell), at, text)
             elif not feature:

@@ -112,6 +112,10 @@ def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
         names = listed(table.ignored, SHOWN)
         yield f"{table.table.name}: columns that the model does not use were ignored: {names}"
     yield from notes_on_rows(table, "the model")
+    filled = [f"{name} in {count:,}" for name, count in table.n_missing.items() if count]
+    if filled and not table.n_dropped:
+        text = f"missing values were filled in as in training: {listed(filled, SHOWN)}"
+        yield f"{text} of {table.n_read:,} rows"
 
 
 def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterator[Text]:

@@ -6,18 +6,42 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest, hypergeom
 
 from resvm_cli.model.decisions import (
     MIN_POSITIVES,
     MIN_UNLABELED,
     SHRINKAGE,
+    SURPRISE,
     DecisionRule,
     Threshold,
     choose_threshold,
+    is_beyond_chance,
+    is_other_share,
     threshold_for_recall,
 )
 
 RNG = np.random.default_rng(3)
+
+
+def test_values_outside_the_range_are_judged_by_the_chance_of_ranks():
+    # the k largest of n + m exchangeable rows are all among the m new ones
+    chance = [hypergeom.sf(k - 1, 300, 100, k) for k in range(1, 40)]
+    found = [is_beyond_chance(k, 100, 200, 4) for k in range(1, 40)]
+    assert found == [2 * 4 * one < SURPRISE for one in chance]
+    assert found[0] < found[-1]
+
+
+@pytest.mark.parametrize("n_rows", [99, 100, 1000])
+@pytest.mark.parametrize("usual", [0.002, 0.02, 0.3])
+def test_a_fraction_is_unusual_only_beyond_chance(n_rows, usual):
+    for n_positive in range(n_rows + 1):
+        ratio = n_positive / n_rows / usual
+        if is_other_share(n_positive, n_rows, usual):
+            assert not 1 / 5 <= ratio <= 5
+            assert binomtest(n_positive, n_rows, usual).pvalue < 2 * SURPRISE
+    assert is_other_share(n_rows, n_rows, usual) == (n_rows >= 100 and usual < 0.2)
+    assert not is_other_share(round(n_rows * usual), n_rows, usual)
 
 
 def worth(known, unlabeled, cut, contamination=0.0):

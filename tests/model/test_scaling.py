@@ -15,7 +15,13 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from resvm_cli.errors import DataError
 from resvm_cli.model import pu_data, scaling
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model.scaling import FeatureStats, LinearScaling, QuantileScaling, Scaling
+from resvm_cli.model.scaling import (
+    FeatureRanges,
+    FeatureStats,
+    LinearScaling,
+    QuantileScaling,
+    Scaling,
+)
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from tests.conftest import train_arguments, write_svm
@@ -30,6 +36,37 @@ X[:, 3] = np.abs(X[:, 3])
 X[:, 5] = 0.0  # never present
 SCALERS = {"minmax": MinMaxScaler, "maxabs": MaxAbsScaler, "standard": StandardScaler}
 KINDS = list(SCALERS)
+OWN = Rows.from_dense(X)
+
+
+@pytest.mark.parametrize("kind", ["minmax", "maxabs", "standard", "quantile"])
+def test_a_scaling_knows_the_ranges_of_features(kind):
+    known = QuantileScaling.learn(Rows.from_dense(X)) if kind == "quantile" else learned(kind)
+    found = known.extremes()
+    if kind == "standard":
+        assert found is None
+        return
+    low, high = found
+    at = known.indices - 1
+    if kind == "maxabs":
+        assert np.array_equal(high, np.abs(X[:, at]).max(axis=0))
+        assert np.array_equal(low, -high)
+        return
+    kept = X[:, at].min(axis=0) < X[:, at].max(axis=0)
+    assert np.allclose(low, X[:, at].min(axis=0), rtol=1e-12, atol=1e-12)
+    assert np.allclose(high[kept], X[:, at].max(axis=0)[kept], rtol=1e-12, atol=1e-12)
+
+
+def test_rows_outside_the_range_of_a_feature_are_counted():
+    ranges = FeatureRanges.from_scalings([learned("minmax"), QuantileScaling.learn(OWN)])
+    assert ranges.count_outside(OWN) == {}
+    beyond = X.copy()
+    beyond[:5, 0] = X[:, 0].max() + 1
+    beyond[5:9, 0] = X[:, 0].min() - 1
+    beyond[:3, 2] = 0.0  # always 4.25 in training
+    beyond = np.column_stack([beyond, np.full(60, 1e9)])  # a feature that was not there
+    assert ranges.count_outside(Rows.from_dense(beyond)) == {1: 9, 3: 3}
+    assert FeatureRanges.from_scalings([learned("standard")]) is None
 
 
 def learned(kind: str, features: np.ndarray = X, cuts: tuple[int, ...] = ()) -> LinearScaling:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, replace
@@ -18,7 +19,7 @@ from resvm_cli.commands.predict.scoring import (
     ScoredBlock,
     ThresholdRule,
 )
-from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
+from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text, listed
 from resvm_cli.files.atomic import check_outputs, output
 from resvm_cli.files.predictions import (
     BlockSpool,
@@ -31,7 +32,13 @@ from resvm_cli.files.run_directory import OutputDirectory, output_names
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import STDIN, comes_at_once, file_digest, name_of
 from resvm_cli.files.svmlight import Block, map_blocks
-from resvm_cli.model.decisions import are_unlike, threshold_for_recall
+from resvm_cli.model.decisions import (
+    are_unlike,
+    is_beyond_chance,
+    is_other_share,
+    threshold_for_recall,
+)
+from resvm_cli.model.pu_data import SAMPLE_ROWS
 from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.model_files.out_of_bag_table import fitted_classes, unknown_probability
 from resvm_cli.parameters import RuleName
@@ -47,6 +54,7 @@ if TYPE_CHECKING:
 
 # A few rows with features unseen in training do not mean that the data is different.
 FRACTION_NEW = 0.01
+SHOWN = 10  # features
 MAX_CELLS = 1 << 22  # rows times members of one block: 32 MB
 SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
 # Fields that do not affect the lines of output.
@@ -163,7 +171,7 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
         job.n_positive,
         decision,
         threshold if rule is None else None,
-        None if scorer.usual is None else job.n_unlike,
+        None if scorer.usual is None else max(job.n_unlike, job.n_beyond),
         tuple(run.notes),
     )
 
@@ -229,8 +237,10 @@ class _Pass:
         self._run = run
         self._n_new = self._n_named = self._n_written = 0
         self._max_index = -1
+        self._outside: Counter[int] = Counter()  # rows outside the range of each feature
         self._trained_on = _TrainingSets(scorer.model.manifest)
         self.n_rows = self.n_positive = self.n_unlike = 0
+        self.n_beyond = 0  # rows outside the range of one feature, if these are remarkably many
 
     def blocks(self) -> Iterator[ScoredBlock]:
         """Yield each block of rows with its scores, as rows arrive."""
@@ -244,6 +254,7 @@ class _Pass:
             self.n_rows += len(block)
             self._trained_on.add(block)
             self.n_unlike += scored.n_unlike
+            self._outside.update(scored.outside)
             self._n_new += scored.n_new_features
             self._max_index = max(self._max_index, scored.max_index)
             self._n_named += sum(map(bool, block.comments or ()))
@@ -287,6 +298,41 @@ class _Pass:
         self._n_written += len(block.labels)
         self.n_positive += int((block.labels == 1).sum())
 
+    def _note_ranges(self) -> None:
+        """Warn about features with values outside those of training, by what scalings know."""
+        model = self._scorer.model
+        n_trained = min(model.manifest["data"]["unlabeled"]["rows"], SAMPLE_ROWS)
+        names = None if model.encoding is None else model.encoding.names
+        beyond = {
+            str(feature) if names is None else names[feature - 1]: count
+            for feature, count in sorted(self._outside.items())
+            if are_unlike(count, self.n_rows)
+            and is_beyond_chance(count, self.n_rows, n_trained, model.last_feature + 1)
+        }
+        if not beyond:
+            return
+        self.n_beyond = max(beyond.values())
+        features = listed([f"{name} in {count:,}" for name, count in beyond.items()], SHOWN)
+        self._run.notice(
+            f"values outside the range of the training rows: {features} of"
+            f" {self.n_rows:,} rows; check that columns and units are those of training"
+        )
+
+    def _note_share(self) -> None:
+        """Warn if the model's own threshold is exceeded by unusually many or few rows."""
+        model = self._scorer.model
+        usual = model.decision.thresholds[self._scorer.decision].share
+        if usual is None:
+            return
+        least = 1 / model.manifest["data"]["unlabeled"]["rows"]
+        if is_other_share(self.n_positive, self.n_rows, max(usual, least)):
+            share = self.n_positive / self.n_rows
+            self._run.notice(
+                f"{100 * share:.3g} % of the rows are predicted positive, {100 * usual:.3g} % of U"
+                " in training; unless you expect that, check that columns and units are those of"
+                " training"
+            )
+
     def finish(self) -> None:
         """Warn the user about rows that look wrong."""
         if sets := self._trained_on.found():
@@ -299,12 +345,15 @@ class _Pass:
                 f"{self._n_new:,} of {self.n_rows:,} rows have features up to {self._max_index};"
                 f" the model was trained on features up to {self._scorer.model.last_feature}"
             )
+        self._note_ranges()
         if are_unlike(self.n_unlike, self.n_rows):
             self._run.notice(
                 f"{self.n_unlike:,} of {self.n_rows:,} rows are unlike the training rows: their"
                 " values lie outside the range of 99 % of the out-of-bag values, or they are"
                 " far from every support vector; were they preprocessed in the same way?"
             )
+        if self._request.threshold is None and not sets:
+            self._note_share()
         if self._request.ids and not self._n_named:
             self._run.notice(_no_ids(self._rows))
         if self._rows.features is not None:

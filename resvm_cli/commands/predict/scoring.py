@@ -13,6 +13,7 @@ from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
 from resvm_cli.model.decisions import usual_range
 from resvm_cli.model.ensemble import Decisions, Predictor
+from resvm_cli.model.scaling import FeatureRanges
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
@@ -81,6 +82,7 @@ class ScoredBlock:
     n_new_features: int  # rows with features absent from the training data
     n_unlike: int  # rows unlike the training rows
     max_index: int
+    outside: dict[int, int]  # rows outside the range of training, by feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ class BlockScorer:
         return Predictor(self.model.ensemble)
 
     def __getstate__(self) -> dict[str, Any]:
-        computed = ("predictor", "_rho")
+        computed = ("predictor", "_rho", "_ranges")
         return {name: value for name, value in self.__dict__.items() if name not in computed}
 
     def score(self, block: Block) -> ScoredBlock:
@@ -128,7 +130,12 @@ class BlockScorer:
             n_new,
             self._count_unlike(decisions, member_values),
             max_index,
+            {} if self._ranges is None else self._ranges.count_outside(block.rows),
         )
+
+    @cached_property
+    def _ranges(self) -> FeatureRanges | None:
+        return FeatureRanges.from_scalings(self.model.ensemble.scalings.values())
 
     @cached_property
     def _rho(self) -> FloatArray:

@@ -764,6 +764,46 @@ def test_rows_beyond_either_end_of_the_usual_range_are_unlike(side, problem, res
     assert json.loads(ran.out)["n_unlike"] == 10
 
 
+@pytest.mark.parametrize("scale", ["quantile", "minmax", "maxabs"])
+def test_a_change_of_units_is_noticed_by_what_the_scaling_knows(scale, resvm, tmp_path):
+    rng = np.random.default_rng(4)
+
+    def rows(size: int) -> np.ndarray:
+        return np.column_stack([rng.lognormal(3.8, 1, size), rng.normal(size=(size, 2))])
+
+    write_svm(tmp_path / "pos.svm", np.add(rows(40), [0, 2, 2]))
+    write_svm(tmp_path / "unl.svm", rows(400))
+    trained = (*train_arguments(tmp_path), "--scale", scale, "--n-models", 5)
+    assert resvm(*trained, "-o", tmp_path / "m").code == 0
+    new = rows(300)
+    for name, factor in (("same.svm", 1), ("cents.svm", 100), ("lost.svm", 0)):
+        write_svm(tmp_path / name, new * [factor, 1, 1])
+        ran = resvm("predict", tmp_path / "m", tmp_path / name, "-o", tmp_path / "p", "--json")
+        told = json.loads(ran.out)
+        noted = any("values outside the range of the training rows" in one for one in told["notes"])
+        # zero is within -max to max
+        assert noted == (factor == 100 or (factor == 0 and scale != "maxabs")), told["notes"]
+        if noted:
+            assert "training rows: 1 in" in " ".join(told["notes"])
+            assert told["n_unlike"] > 150
+
+
+def test_an_unusual_fraction_of_positives_is_noticed(problem, resvm, tmp_path):
+    rng = np.random.default_rng(5)
+    write_svm(tmp_path / "pos.svm", rng.normal(2, 1, (40, 4)))
+    write_svm(tmp_path / "unl.svm", rng.normal(-1, 1, (600, 4)))
+    trained = resvm(*train_arguments(tmp_path), "--n-models", 9, "-o", tmp_path / "m")
+    assert trained.code == 0, trained.err
+    write_svm(tmp_path / "same.svm", rng.normal(-1, 1, (300, 4)))
+    write_svm(tmp_path / "other.svm", rng.normal(2, 1, (300, 4)))
+    said = "% of the rows are predicted positive"
+    assert said not in notes_on(tmp_path / "same.svm", str(tmp_path / "m"))
+    assert said in notes_on(tmp_path / "other.svm", str(tmp_path / "m"))
+    assert said not in notes_on(tmp_path / "pos.svm", str(tmp_path / "m"))  # the training rows
+    ran = resvm("predict", tmp_path / "m", tmp_path / "other.svm", "-T", 0.5, "-o", os.devnull)
+    assert said not in ran.err  # the threshold is the user's
+
+
 def notes_on(path, model: str) -> str:
     run = Run()
     request = scoring.PredictRequest(model, str(path), os.devnull)

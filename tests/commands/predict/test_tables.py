@@ -135,6 +135,7 @@ def test_missing_values_are_filled_in_as_in_training(folder):
     write(folder / "gaps.csv", rows, OWN)
     filled = predicted(folder, "gaps.csv")
     assert len(filled) == len(NEW)
+    assert "filled in as in training: a in 40, b in 4 of 40 rows" in notes()
     assert predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="mean"))) == filled
     for rule in ("median", "zero"):
         table = TableReading(ColumnRoles(missing=rule))
