@@ -138,6 +138,9 @@ def score(
     positive_ids: str | None = data_option(
         "--positive-ids FILE", "Ids of the positives, one per line, instead of labels."
     ),
+    allow_missing: bool = data_option(
+        "--allow-missing", "Continue if some ids in --positive-ids are not in the predictions."
+    ),
     positive_label: float | None = data_option(
         "--positive-label LABEL",
         "Rows with this label are positive.",
@@ -168,6 +171,7 @@ def score(
         files=tuple(files),
         labels=labels,
         positive_ids=positive_ids,
+        allow_missing=allow_missing,
         positive_label=positive_label,
         pu=unlabeled.pu,
         known=unlabeled.known(),

@@ -48,6 +48,7 @@ class ScoreRequest:
     files: tuple[str, ...]
     labels: str | None = None
     positive_ids: str | None = None
+    allow_missing: bool = False  # some positive ids may be in no file
     positive_label: float | None = None
     pu: bool = False
     known: KnownContamination | None = None
@@ -75,6 +76,8 @@ class ScoreRequest:
             )
         if self.positive_label is not None and self.positive_ids is not None:
             raise ParameterError("{positive_label} requires {labels}")
+        if self.allow_missing and self.positive_ids is None:
+            raise ParameterError("{allow_missing:True} requires {positive_ids}")
         if self.known is not None and not self.pu:
             raise ParameterError(
                 "{contamination_pos} and {contamination_unl} require {pu:True}",
@@ -116,7 +119,7 @@ def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
         files = [_in_order_of_labels(file, ids, name) for file in files]
         positive = _matching(labels, request.positive_label, name)
     else:
-        positive = _by_id(request.positive_ids or "", files[0], warnings)
+        positive = _by_id(request, files[0], warnings)
         first = files[0]
         files = [first, *(_reordered(file, first.ids or [], first.name) for file in files[1:])]
     if request.model is not None and _trained_on(request, positive):
@@ -204,7 +207,8 @@ def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
     )
 
 
-def _by_id(path: str, file: Predictions, warnings: list[Text]) -> BoolArray:
+def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> BoolArray:
+    path = request.positive_ids or ""
     known = set(read_known_ids(path))
     assert file.ids is not None
     positive = np.array([row_id in known for row_id in file.ids])
@@ -218,9 +222,14 @@ def _by_id(path: str, file: Predictions, warnings: list[Text]) -> BoolArray:
         )
     if missing:
         shown = ", ".join(sorted(missing)[:3]) + (", ..." if len(missing) > 3 else "")
-        warnings.append(
+        text = (
             f"{len(missing):,} of the {len(known):,} ids in {name} are not in {file.name}: {shown}"
         )
+        if not request.allow_missing:
+            raise DataError(
+                text, Message("recall would leave them out; to accept that: {allow_missing:True}")
+            )
+        warnings.append(text)
     repeated = [(row_id, n) for row_id, n in Counter(file.ids).items() if n > 1 and row_id in known]
     if repeated:
         row_id, count = repeated[0]

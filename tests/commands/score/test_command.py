@@ -403,7 +403,11 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
     code, told = bad(resvm, folder, "a.pred", "--positive-ids", "foreign")
     assert (code, "none of the 2 ids in foreign is in a.pred" in told) == (3, True)
     (folder / "part").write_text("row-1\nTP53\n")
-    ran = resvm("score", "a.pred", "--positive-ids", "part", "--bootstrap", 0, cwd=folder)
+    code, told = bad(resvm, folder, "a.pred", "--positive-ids", "part")
+    assert code == 3
+    assert "1 of the 2 ids in part are not in a.pred: TP53" in told
+    allowed = ("--positive-ids", "part", "--allow-missing", "--bootstrap", 0)
+    ran = resvm("score", "a.pred", *allowed, cwd=folder)
     assert "1 of the 2 ids in part are not in a.pred: TP53" in ran.out.decode()
     lines = (folder / "b.pred").read_text().splitlines(keepends=True)
     (folder / "b.cut").write_text("".join(lines[1:]))
