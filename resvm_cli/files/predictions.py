@@ -348,6 +348,8 @@ def _named_rows(
     for number, line in _lines(text, name, head.n_lines):
         fields = fields_of(line, layout.separator, f"{name}:{number}")
         ids.append(fields[id_column] if id_column < len(fields) else "")
+        if fields[layout.first : layout.first + 1] == [""]:
+            _refuse_no_value(f"{name}:{number}")
         values.append(_field(fields, layout.first, f"{name}:{number}", layout.what))
         if layout.second is not None:
             labels.append(_field(fields, layout.second, f"{name}:{number}", layout.what))
@@ -362,10 +364,22 @@ def _field(fields: list[str], column: int, where: str, what: str) -> float:
     raise DataError(f"{where}: cannot read '{text}'; expected {what}")
 
 
+def _refuse_no_value(where: str) -> NoReturn:
+    raise DataError(
+        f"{where}: the row has no decision value",
+        Message(
+            "rank leaves it empty if every member was trained on the row: use more members"
+            " ({n_models}), or remove such rows, which are at the end of the ranking"
+        ),
+    )
+
+
 def _json_value(record: dict[str, Any], where: str) -> float:
     value = record.get(VALUE)
     if type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
+    if value is None and VALUE in record:
+        _refuse_no_value(where)
     if type(value) is not float:
         raise DataError(f"{where}: not a JSON object with a numeric {VALUE}", EXPECTED)
     if math.isnan(value):

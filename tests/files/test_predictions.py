@@ -143,6 +143,22 @@ def test_a_bad_value_is_refused_also_where_ids_are_read(tmp_path):
         read_predictions(str(tmp_path / "p"), with_ids=True)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"rank\tid\tdecision_value\tvotes\n1\ta\t0.5\t1\n2\tb\t\t\n",
+        b"\n"
+        b'{"rank": 1, "id": "a", "decision_value": 0.5}\n'
+        b'{"rank": 2, "id": "b", "decision_value": null}\n',
+    ],
+)
+def test_a_ranked_row_without_a_value_is_refused_with_advice(text, tmp_path):
+    (tmp_path / "p").write_bytes(text)
+    with pytest.raises(DataError, match=r"p:3: the row has no decision value") as caught:
+        read_predictions(str(tmp_path / "p"), with_ids=True)
+    assert "use more members" in str(caught.value.hint)
+
+
 NAMES = ["a b", "", 'say "no"', "x,y", "t\tab", "car\rriage", "\udcff\u00e9"]
 
 
