@@ -33,6 +33,10 @@ _DAY = (
     r"\d{4}([-/.]\d{1,2}){1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})"
     rf"|\d{{1,2}}[- ]{_MONTH}[-, ]+(\d{{4}}|\d{{2}})|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}}"
 )
+_ID_NAME = re.compile(  # a word of its own, or the end of a name such as customerId
+    r"(?i:(?<![a-z])(?:id|uid|uuid|name|code|number|nr|key|index)(?![a-z]))|[a-z]I[dD](?![a-z])"
+)
+_LEADING_ZERO = re.compile(r"^[ \t]*0[0-9]+[ \t]*$", re.MULTILINE)
 _DATE = re.compile(rf"({_DAY})([T ]+{_TIME})?|{_TIME}", re.IGNORECASE)
 
 
@@ -136,6 +140,23 @@ def content_of(cells: Cells) -> str | None:
     in_each = all(len(set(own)) == len(own) for own in tables)
     enough = n_distinct == len(texts) or max(map(len, tables)) >= MIN_TEXTS
     return "ids" if in_each and enough else None
+
+
+def id_like_content(cells: Cells, name: str) -> str | None:
+    """Return why a column of numbers may hold ids or codes, from its first rows, or None."""
+    columns = [block.columns[at] for block, at in cells]
+    if any(map(_has_leading_zeros, columns)):
+        return "numbers with leading zeros"
+    if not _ID_NAME.search(name) or sum(map(len, columns)) < MIN_TEXTS:
+        return None
+    tables = [[text.strip() for text in texts_of(column)] for column in columns]
+    if all(len(set(own)) == len(own) and all(map(str.isdecimal, own)) for own in tables):
+        return "integers that differ in every row"
+    return None
+
+
+def _has_leading_zeros(column: Column) -> bool:
+    return not isinstance(column, np.ndarray) and bool(_LEADING_ZERO.search("\n".join(column)))
 
 
 def _is_like_a_number(text: str) -> bool:

@@ -25,6 +25,7 @@ from resvm_cli.tables.cells import (
     Morgan,
     class_of,
     content_of,
+    id_like_content,
     ids_of,
     is_text,
     labels_of,
@@ -90,6 +91,7 @@ class TableFeatures:
         self.n_read = 0
         self.n_missing: Counter[str] = Counter()  # values that were filled in, by column
         self.labels_seen: dict[str, None] = {}
+        self.id_like: dict[str, str] = {}  # columns of numbers that may be ids, and why
         self.excluded: dict[str, str] = {}  # the columns that are no features, and what they hold
         if known is not None:
             self._plan = [(column, self._required(column.name)) for column in known.columns]
@@ -308,6 +310,8 @@ class TableFeatures:
             else:
                 fill = 0.0 if self.missing == "zero" else None
                 columns.append(MappedColumn(name, "number", self.map.add(name), fill))
+                if not (is_sparse or roles.only) and (why := id_like_content(cells, name)):
+                    self.id_like[name] = why
         if self._smiles is not None:
             column = MappedColumn(names[self._smiles], "morgan", counts=roles.counts)
             column.bits = BITS if roles.bits is None else roles.bits
@@ -316,7 +320,16 @@ class TableFeatures:
             columns.append(column)
         self.map.columns = [*columns, *(MappedColumn(name, "text") for name in texts)]
         if not self.map.columns:
-            raise ParameterError("no column is left for features")
+            molecules = [name for name in self.excluded if "smiles" in name.lower()]
+            hint = None
+            if molecules:
+                hint = "for fingerprints of molecules: resvm convert FILE {smiles_column:{column}}"
+                hint += " {map:features.json} {output:data.svm}"
+            elif self.excluded:
+                hint = "columns of ids, dates and free text are left out; to one-hot encode one:"
+                hint += " {categorical:NAME}"
+            named = shlex.quote(molecules[0]) if molecules else ""
+            raise ParameterError("no column is left for features", hint, column=named)
 
     def _impute(self, tables: Sequence[TableFeatures]) -> None:
         """Read all numbers once to compute the mean or median of each column."""

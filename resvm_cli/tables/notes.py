@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -94,6 +94,20 @@ def doubtful_columns(table: TableFeatures) -> Iterator[Text]:
                 " numbers the rows, use {id_column} {column} or {drop} {column}"
             )
         yield from (Message(text, name=name, column=shlex.quote(name)) for text in texts)
+    yield from _notes_on_id_like(table.id_like)
+
+
+def _notes_on_id_like(columns: Mapping[str, str]) -> Iterator[Text]:
+    """Yield one note for each reason why columns of numbers may be ids or codes."""
+    for why in dict.fromkeys(columns.values()):
+        names = [name for name, own in columns.items() if own == why]
+        yield Message(
+            "{why}, as in ids and codes, are among the features: {names}; if they are not"
+            " measurements: {id_column:{first}}, {categorical:{first}} or {drop:{first}}",
+            names=listed([f"'{name}'" for name in names], SHOWN),
+            why=why,
+            first=shlex.quote(names[0]),
+        )
 
 
 def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:

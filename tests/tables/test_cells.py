@@ -8,6 +8,7 @@ import pytest
 from resvm_cli.errors import DataError
 from resvm_cli.files.delimited import TableBlock, TextTable
 from resvm_cli.tables.cells import (
+    id_like_content,
     ids_of,
     is_text,
     labels_of,
@@ -37,6 +38,28 @@ def test_large_integers_are_exact_as_texts_and_ids_and_doubles_as_numbers():
     for found in (numbers_of(block, 0, "a"), labels_of(block, 0, "a"), matrix_of(block, [0])[:, 0]):
         assert found.dtype == np.float64
         assert found.tolist() == [2.0**60, -(2.0**63)]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "expected"),
+    [
+        ("branch", ["00031", "00007", "12"] * 10, "numbers with leading zeros"),
+        ("patient_id", range(100, 130), "integers that differ in every row"),
+        ("customerId", range(100, 130), "integers that differ in every row"),
+        ("Order Number", range(100, 130), "integers that differ in every row"),
+        ("height", range(100, 130), None),
+        ("lipid", range(100, 130), None),
+        ("id", [*range(29), 3], None),
+        ("id", range(10), None),  # too few to tell
+        ("id", [f"{number}.5" for number in range(30)], None),
+        ("dose", ["0.5", "0", "-0.25", "10"] * 10, None),
+    ],
+)
+def test_numbers_that_may_be_ids_are_recognized(name, cells, expected):
+    texts = list(map(str, cells))
+    assert id_like_content([(column(*texts), 0)], name) == expected
+    if all(map(str.isdecimal, texts)) and "leading" not in (expected or ""):
+        assert id_like_content([(integers(*map(int, texts)), 0)], name) == expected
 
 
 def test_labels_that_are_integers_are_compared_exactly():

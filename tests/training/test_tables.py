@@ -209,6 +209,31 @@ def test_ids_dates_and_free_text_are_left_out_and_named(tmp_path):
     assert encoded(only=("key", "a"))[0] == ["a", "key"]
 
 
+def test_numbers_that_may_be_ids_are_named_once(tmp_path):
+    names = ["branch", "site", "case_id", "a"]
+    rows = [[f"{n % 7:03d}", f"{n % 5:02d}", str(n + 90), str(n / 7)] for n in range(40)]
+    p, u = write(tmp_path / "p.csv", rows[:10], names), write(tmp_path / "u.csv", rows[10:], names)
+    with TrainingData(TrainingInput(p, u), False, Run()) as data:
+        notes = [str(note) for note in data.notes if "as in ids and codes" in str(note)]
+        assert len(notes) == 2
+        assert "numbers with leading zeros" in notes[0]
+        assert "are among the features: 'branch', 'site';" in notes[0]
+        assert "are among the features: 'case_id';" in notes[1]
+    for roles in (ColumnRoles(only=("branch", "a")), ColumnRoles(categories=("branch", "site"))):
+        asked = TrainingInput(p, u, table=TableReading(replace(roles, row_id="case_id")))
+        with TrainingData(asked, False, Run()) as data:
+            assert "as in ids and codes" not in " ".join(map(str, data.notes))
+
+
+def test_a_table_of_molecules_alone_is_refused_with_a_hint(tmp_path):
+    rows = [["C" * (n + 1)] for n in range(40)]
+    p, u = (write(tmp_path / name, rows, ["SMILES"]) for name in ("p.csv", "u.csv"))
+    reading = TableReading(separator=",")
+    with pytest.raises(ParameterError, match="no column is left for features") as caught:
+        TrainingData(TrainingInput(p, u, table=reading), False, Run())
+    assert "resvm convert FILE" in str(caught.value.hint)
+
+
 @pytest.mark.parametrize(("n_others", "held"), [(60, True), (3, False)])
 def test_ids_are_recognized_if_u_contains_p(n_others, held, tmp_path):
     rows = [[f"k{number}", str(number * 7 % 11)] for number in range(12 + n_others)]
