@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -169,6 +170,20 @@ def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
     )
 
 
+def require_same_order(X: Matrix, y: Any) -> None:
+    """Reject a DataFrame and a Series whose indexes hold the same labels in different orders.
+
+    Labels that differ say nothing: rows are then matched by position, as in scikit-learn.
+    """
+    if not (hasattr(X, "iloc") and hasattr(y, "iloc")) or X.index.equals(y.index):
+        return
+    if Counter(X.index.tolist()) == Counter(y.index.tolist()):
+        raise DataError(
+            "the indexes of X and y hold the same labels in different orders",
+            "give y.loc[X.index] to match rows by label, or y.to_numpy() to match by position",
+        )
+
+
 def row_index(X: Matrix, ids: Any, n_rows: int) -> Any:
     """Return the labels of the rows of X: ``ids``, or the index of a DataFrame, or 0, 1, ..."""
     if ids is not None:
@@ -198,6 +213,7 @@ class LabeledMatrix:
         if labels.shape != (matrix.shape[0],):
             shape = "x".join(map(str, labels.shape))
             raise DataError(f"y has {shape} labels, but X has {matrix.shape[0]:,} rows")
+        require_same_order(X, y)
         for name, one in (("positive_label", label), ("negative_label", negative_label)):
             if one is not None and np.ndim(one):
                 raise ParameterError("{" + name + "} must be one label, got {value!r}", value=one)

@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from resvm_cli import api
 from resvm_cli.api import functions
 from resvm_cli.api.arguments import documented, entry, run_for, seed_from
-from resvm_cli.api.matrices import PathName, refuse_lossy
+from resvm_cli.api.matrices import PathName, refuse_lossy, require_same_order
 from resvm_cli.errors import ModelError, ParameterError, warn_caller
 from resvm_cli.model.ensemble import Decisions
 from resvm_cli.parameters import SHARED_NAMES, MethodName, check_contamination
@@ -388,6 +388,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
         refuse_lossy(y, "y")
+        require_same_order(X, y)
         negative_label = self.get_params(deep=False)["negative_label"]
         others = self._without_negatives(labels)
         kind = type_of_target(others, input_name="y", raise_unknown=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import resvm_cli
+from resvm_cli.errors import DataError
 from resvm_cli.sklearn import RESVMClassifier
 from tests.api.test_functions import snapshot
 from tests.conftest import write_svm
@@ -89,6 +90,22 @@ def test_an_index_of_any_kind_is_kept(rows, index):
     assert table.index.equals(index[ranking.rows])
     assert table.index.dtype == index.dtype
     assert table["rank_low"].isna().all()
+
+
+def test_labels_in_another_order_than_the_rows_are_refused(rows, frame):
+    pandas = pytest.importorskip("pandas")
+    _, y = rows
+    series = pandas.Series(y, index=frame.index)
+    shuffled = series.iloc[::-1]
+    settings = {"n_models": 3, "seed": 0}
+    expected = resvm_cli.fit(frame, y, **settings).decision_values(frame)
+    for given in (series, series.set_axis(range(len(y))), shuffled.loc[frame.index]):
+        found = resvm_cli.fit(frame, given, **settings).decision_values(frame)
+        assert np.array_equal(found, expected)
+    for call in (resvm_cli.fit, resvm_cli.rank, resvm_cli.tune, RESVMClassifier().fit):
+        with pytest.raises(DataError, match="same labels in different orders") as caught:
+            call(frame, shuffled)
+        assert "y.loc[X.index]" in str(caught.value.hint)
 
 
 def test_a_frame_needs_pandas_and_says_so():
