@@ -182,6 +182,20 @@ def _kernel(params: MethodParameters, n_features: int, variance: Callable[[], fl
     return Kernel(params.kernel, **{name: values[name] for name in used})
 
 
+def _solver(params: MethodParameters, bag_size: int, *, with_negatives: bool) -> SolverName:
+    if with_negatives and (params.solver == "liblinear" or params.bias is not None):
+        raise ParameterError(
+            "LIBLINEAR knows one penalty for all rows that are not positive, but known negatives"
+            " have their own",
+            "leave {solver} and {bias} out",
+        )
+    if params.solver != "auto":
+        return params.solver
+    if with_negatives or params.kernel != "linear":
+        return "libsvm"
+    return "liblinear" if bag_size > LARGE_BAG or params.bias is not None else "libsvm"
+
+
 def resolve_defaults(
     params: MethodParameters,
     rows_pos: int,
@@ -218,20 +232,7 @@ def resolve_defaults(
             "choose less extreme values of {c_unl}, {w_pos} and the bag sizes",
             value=c_pos,
         )
-    solver: SolverName = "libsvm"
-    if rows_neg and (params.solver == "liblinear" or params.bias is not None):
-        raise ParameterError(
-            "LIBLINEAR knows one penalty for all rows that are not positive, but known negatives"
-            " have their own",
-            "leave {solver} and {bias} out",
-        )
-    if params.solver == "liblinear" or (
-        params.solver == "auto"
-        and not rows_neg
-        and params.kernel == "linear"
-        and (n_pos + n_unl > LARGE_BAG or params.bias is not None)
-    ):
-        solver = "liblinear"
+    solver = _solver(params, n_pos + n_unl, with_negatives=rows_neg > 0)
     return Plan(
         method=params.method,
         kernel=_kernel(params, n_features, variance),
