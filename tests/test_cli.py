@@ -39,6 +39,7 @@ UNUSED = {
     "predict": (
         *(*LIBRARIES, *OTHERS, "numpy.ma", "numpy.random"),
         *("resvm_cli.training", "resvm_cli.metrics", "resvm_cli.svm.solver_libraries"),
+        *("resvm_cli.model.members", "resvm_cli.svm.smo", "resvm_cli.tables.encoding"),
     ),
     "rank": (*LIBRARIES, *OTHERS, "resvm_cli.report.charts", "resvm_cli.model.explanations"),
     "score": ("scipy", "joblib", "matplotlib", "rich.progress", *OTHERS, "resvm_cli.training"),
