@@ -51,6 +51,17 @@ def test_values_agree_with_those_of_training_and_predicting(method, kernel):
         np.testing.assert_allclose(found, shared[:, some], atol=1e-9)
 
 
+def test_known_negatives_have_their_own_penalty():
+    found = []
+    for w_neg in (0.1, 10.0):
+        params = MethodParameters(gamma=0.2, n_models=4, n_unl=25, c_pos=1.0, w_neg=w_neg)
+        plan = resolve_defaults(params, 20, 50, 6, lambda: 1.0, rows_neg=20)
+        tasks = list(problems(plan, range(4)))
+        found.append(values(plan.kernel, 10, tasks))
+        np.testing.assert_allclose(found[-1], values(plan.kernel, 0, tasks), atol=1e-9)
+    assert found[1][:, 70:].mean() < found[0][:, 70:].mean() - 0.1
+
+
 def test_whether_kernels_are_shared_is_decided_by_the_number_of_rows_alone():
     rows = Rows.from_dense(POSITIVES), Rows.from_dense(UNLABELED)
     assert SharedKernels(*rows, 16 * 90 * 90 / 1e6).shares_kernels

@@ -10,14 +10,17 @@ import pytest
 
 from resvm_cli.commands.train.train import grow, train, train_share
 from resvm_cli.errors import DataError, ModelError, ParameterError
-from resvm_cli.model.members import Trainer, rows_drawn
+from resvm_cli.model.members import OutOfBagSample, Trainer, rows_drawn, train_part
 from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files.directory import load_model
-from resvm_cli.parameters import MethodParameters
+from resvm_cli.parameters import MethodParameters, Setting
+from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run, Share
 from resvm_cli.tables.encoding import ColumnRoles, TableReading
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
+from resvm_cli.training.expected_performance import OutOfBagSummary
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.parts import merge
 from resvm_cli.training.train import require_same_data, train_on
@@ -208,6 +211,49 @@ def test_a_model_remembers_its_known_negatives(files):
         pytest.raises(ModelError, match="m: was trained with different known_negatives"),
     ):
         require_same_data(model, "m", data, run)
+
+
+def in_memory(hard=0.0):
+    """Return 20 positives, 50 rows of U and 20 known negatives, some of them like positives."""
+    rng = np.random.default_rng(4)
+    positive, unlabeled, negative = np.split(rng.normal(size=(90, 3)), [20, 70])
+    positive += 1
+    n_hard = int(20 * hard)
+    negative[:n_hard] = positive[:n_hard] + 0.05
+    return MemoryData(*(Rows.from_dense(each) for each in (positive, unlabeled, negative)))
+
+
+@pytest.mark.parametrize("rule", ["votes", "mean"])
+def test_thresholds_of_a_model_count_its_known_negatives(rule):
+    rows = in_memory(hard=0.5)
+    plan = ModelPlan.resolve([Setting(MethodParameters(n_models=15))], rows)
+    part = train_part(plan, range(15), rows, Run(jobs=1))
+    sample = OutOfBagSample.from_plan(plan)
+    summary = OutOfBagSummary.from_values(plan, rule, sample, part.values)
+    table = summary.table
+    assert table.negative.sum() == 20
+    threshold = summary.decision.thresholds[rule]
+    unlabeled, known = table.by(rule)[1], table.negatives_by(rule)
+    n_above = (unlabeled > threshold.value).sum() + (known > threshold.value).sum()
+    assert len(unlabeled) == 50
+    assert threshold.share == pytest.approx(n_above / 70)
+    assert (known > threshold.value).any()
+
+
+def test_groups_of_members_are_standardized_by_u_alone():
+    rows = in_memory()
+    settings = [Setting(MethodParameters(n_models=8, gamma=gamma)) for gamma in (0.1, 2.0)]
+    plan = ModelPlan.resolve(settings, rows)
+    part = train_part(plan, range(16), rows, Run(jobs=1))
+    sample = OutOfBagSample.from_plan(plan)
+    other = part.values.copy()
+    other[:, -20:] += 5
+    found = [
+        OutOfBagSummary.from_values(plan, "mean", sample, values).groups
+        for values in (part.values, other)
+    ]
+    assert found[0][0].scale != 1
+    assert found[0] == found[1]
 
 
 def read_all(path):

@@ -53,6 +53,28 @@ def test_near_duplicates_are_chosen_if_nothing_else_is_left(whole):
     assert ranked(next=1000).ids == whole.ids
 
 
+def test_distances_are_relative_to_their_median():
+    # all kernel values are near 1: by absolute distance, all rows would be near-duplicates
+    batch = ranked(next=60, gamma=1e-4, c_unl=1e3)
+    assert len(set(batch.rows) & {39, 40, 41}) <= 1
+    assert 2 <= batch.result.batch.n_near < 30
+
+
+def test_distances_are_those_of_scaled_features():
+    wide = np.column_stack([X, 1e-4 * RNG.normal(size=len(X))])
+    wide[39:42, 3] = [-4e-4, 0, 4e-4]  # far apart in units of the feature's deviation
+    for scale, n_chosen in (("none", 1), ("standard", 3)):
+        batch = resvm_cli.rank(wide, Y, next=80, scale=scale, gamma=0.3, **SETTINGS)
+        assert len(set(batch.rows) & {39, 40, 41}) == n_chosen
+
+
+@pytest.mark.filterwarnings("ignore::resvm_cli.ResultWarning")
+def test_rows_in_every_bag_are_not_chosen():
+    batch = resvm_cli.rank(X[:60], Y[:60], n_models=2, n_unl=30, next=35)
+    assert len(batch) < 35
+    assert (np.array(batch.columns["members"]) > 0).all()
+
+
 def test_explored_rows_are_those_on_which_members_disagree(whole):
     batch = ranked(next=20, explore=0.25)
     explored = np.array(batch.columns["explored"], bool)
