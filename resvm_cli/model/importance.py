@@ -67,6 +67,7 @@ def feature_importance(
     features = _candidates(rows, len(positive), run)
     groups = _correlated(_dense(rows, features))
     scaled = {group.scaling: ensemble.scaled(rows, group) for group in ensemble.groups}
+    group_of = {member: group for group in ensemble.groups for member in group.members}
 
     def work(member: int) -> FloatArray | None:
         own = np.flatnonzero(unseen[:, member])
@@ -79,7 +80,7 @@ def feature_importance(
         )
         if min(map(len, chosen)) < 2:
             return None
-        group = next(group for group in ensemble.groups if member in group.members)
+        group = group_of[member]
         some = scaled[group.scaling].take(np.concatenate(chosen))
         permuted = _Permuted(ensemble, group, member, some, features)
         return permuted.falls(groups, len(chosen[0]), stream)
@@ -89,9 +90,8 @@ def feature_importance(
     n_models = len(ensemble.members)
     for member, one in enumerate(parallel.run(work, range(n_models), run.threads())):
         if one is not None:
-            group = next(group for group in ensemble.groups if member in group.members)
             falls.append(one)
-            weights.append(group.weight / len(group.members))
+            weights.append(group_of[member].weight / len(group_of[member].members))
         run.progress("permuting features", member + 1, n_models)
     if not falls:
         raise DataError(

@@ -143,21 +143,18 @@ def require_untrained(
     negatives: Rows, data: PUData, locate: Callable[[int], str], *, precomputed: bool
 ) -> None:
     """Reject trusted negatives that are trained on; ``locate`` names a negative by number."""
-    equal = EqualRows.find(negatives, [data.negatives], precomputed=precomputed)
-    if len(equal.found):
+    for trained in (data.negatives, data.positives):
+        equal = EqualRows.find(negatives, [trained], precomputed=precomputed)
+        if not len(equal.found):
+            continue
         first = int(np.isin(equal.contents, equal.found).argmax())
-        raise DataError(
-            f"{locate(first)}: this trusted negative is also a known negative, which is trained on",
-            "a trusted negative must not be trained on: remove it from one of the two",
-        )
-    equal = EqualRows.find(negatives, [data.positives], precomputed=precomputed)
-    if len(equal.found):
-        first = int(np.isin(equal.contents, equal.found).argmax())
-        row = int(equal.numbers[equal.found == equal.contents[first]][0])
-        raise DataError(
-            f"{locate(first)}: this trusted negative equals row {row + 1:,} of P",
-            "a row cannot be both: remove it from the trusted negatives or from P",
-        )
+        what = "is also a known negative, which is trained on"
+        hint = "a trusted negative must not be trained on: remove it from one of the two"
+        if trained is data.positives:
+            row = int(equal.numbers[equal.found == equal.contents[first]][0])
+            what = f"equals row {row + 1:,} of P"
+            hint = "a row cannot be both: remove it from the trusted negatives or from P"
+        raise DataError(f"{locate(first)}: this trusted negative {what}", hint)
 
 
 def scored_negatives(

@@ -55,16 +55,13 @@ class Listing:
 
     def head(self, count: int) -> Listing:
         """Return the first rows."""
-        return self._slice(slice(0, count))
+        return self._take(self.ids[:count], slice(0, count))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Listing:
         """Return the chosen rows, which keep their ranks."""
         indices = np.flatnonzero(chosen)
         some = self._take([self.ids[index] for index in indices.tolist()], indices)
         return replace(some, ranks=indices + 1)
-
-    def _slice(self, part: slice) -> Listing:
-        return self._take(self.ids[part], part)
 
     def _take(self, ids: list[str], part: slice | IntArray) -> Listing:
         return Listing(
@@ -107,7 +104,8 @@ class Listing:
     def blocks(self) -> Iterator[tuple[list[str], Iterator[tuple[Any, ...]]]]:
         """Yield the ids and the records of some rows at a time."""
         for start in range(0, len(self), LINES_AT_ONCE):
-            part = self._slice(slice(start, start + LINES_AT_ONCE))
+            some = slice(start, start + LINES_AT_ONCE)
+            part = self._take(self.ids[some], some)
             scored = part.n_members > 0
             nothing = [None] * len(part)
             columns: list[list[Any]] = [
@@ -162,6 +160,10 @@ def ordered(
         ranks[order] = np.arange(1, len(order) + 1)
         low, high = rank_bounds(scored.resampled, ranks, scored.values, lowest_first=lowest_first)
         low, high = low[order], high[order]
+    conformal: dict[str, FloatArray] = {}
+    if scored.p_values is not None:
+        p_values = scored.p_values[order]
+        conformal = dict(zip(CONFORMAL, (p_values, benjamini_hochberg(p_values)), strict=True))
     return Listing(
         [ids[number] for number in order.tolist()],
         order < n_known,
@@ -170,16 +172,19 @@ def ordered(
         scored.n_members[order],
         low,
         high,
-        {} if scored.p_values is None else conformal_columns(scored.p_values[order]),
+        conformal,
         numbers=order + first,
     )
 
 
 def audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -> Listing:
-    """List P, most suspicious first."""
+    """List P, most suspicious first, with the number of false positives expected so far."""
     if known.resampled is not None:  # rank_bounds overwrites values that the caller may need
         known = replace(known, resampled=known.resampled.copy())
-    return with_expected_false(ordered(ids, known, len(ids), lowest_first=True), classes)
+    listing = ordered(ids, known, len(ids), lowest_first=True)
+    scored = listing.n_members > 0
+    count = None if classes is None else classes.expected_false(int(scored.sum()))
+    return _with_figure(listing, EXPECTED_FALSE, count, np.where(scored, np.cumsum(scored), 0))
 
 
 def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
@@ -195,13 +200,6 @@ def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
     return _with_figure(listing, PRECISION, fraction, np.where(scored, np.cumsum(of_unl), 0))
 
 
-def with_expected_false(listing: Listing, classes: ClassMixture | None) -> Listing:
-    """Add the expected number of false positives down to each row of an audit."""
-    scored = listing.n_members > 0
-    count = None if classes is None else classes.expected_false(int(scored.sum()))
-    return _with_figure(listing, EXPECTED_FALSE, count, np.where(scored, np.cumsum(scored), 0))
-
-
 def _with_figure(
     listing: Listing, names: tuple[str, ...], figure: IntervalsByDepth | None, depths: IntArray
 ) -> Listing:
@@ -213,11 +211,6 @@ def _with_figure(
             by_depth = np.concatenate([by_depth, getattr(figure, part)])
         columns[name] = by_depth[np.minimum(depths, len(by_depth) - 1)]
     return replace(listing, further={**columns, **listing.further})
-
-
-def conformal_columns(p_values: FloatArray) -> dict[str, FloatArray]:
-    """Return p-values and q-values: the lowest false discovery rate that lists each row."""
-    return dict(zip(CONFORMAL, (p_values, benjamini_hochberg(p_values)), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

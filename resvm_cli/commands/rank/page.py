@@ -244,13 +244,13 @@ def batch_text(batch: BatchSummary) -> str:
         texts[0] = f"{batch.n_rows - batch.n_explored:,} rows by rank"
         texts.append(f"{batch.n_explored:,} on which members disagree")
     for count, what in (
-        (batch.n_near, "near-duplicates passed over"),
-        (batch.n_same_group, "rows of chosen groups passed over"),
-        (batch.n_excluded, "rows excluded"),
-        (batch.n_tested, "tested rows left out"),
+        (batch.n_near, "near-duplicate{} passed over"),
+        (batch.n_same_group, "row{} of chosen groups passed over"),
+        (batch.n_excluded, "row{} excluded"),
+        (batch.n_tested, "tested row{} left out"),
     ):
         if count:
-            texts.append(f"{count:,} {what}")
+            texts.append(f"{count:,} {what.format('' if count == 1 else 's')}")
     return ", ".join(texts)
 
 

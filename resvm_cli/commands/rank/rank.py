@@ -410,8 +410,7 @@ def _listings(
         assert known is not None
         values, n_known = OutOfBagScores.joined(known, unlabeled), plan.rows_pos
     first = plan.rows_pos - n_known
-    last = plan.rows_pos + plan.rows_unl  # known negatives are not listed
-    listing = ordered(ids[first:last], values, n_known, first, lowest_first=False)
+    listing = ordered(ids[first:], values, n_known, first, lowest_first=False)
     if known is not None:
         listing = with_precision(listing, classes)
     return listing, audited
