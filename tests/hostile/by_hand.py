@@ -98,7 +98,9 @@ def table(text: bytes) -> list[list[float]] | None:
     """Numbers below a line of names, separated by commas; None also where there are quotes."""
     if b'"' in text or b"\r" in text:
         return None
-    names, *lines = [line for line in text.decode("latin-1").split("\n") if line.strip()] or [""]
+    # bytes: a no-break space is a name, not an empty line
+    filled = [line.decode("latin-1") for line in text.split(b"\n") if line.strip()]
+    names, *lines = filled or [""]
     cells = [line.split(",") for line in lines]
     width = len(names.split(","))
     if any(len(line) != width for line in cells):

@@ -2,7 +2,8 @@
  *
  * FAULT_KIND is kill, term, eio or enospc; a signal comes after the call, an error instead of it.
  * Calls that change what lies below FAULT_UNDER are counted: stdout and stderr are not, nor what a
- * library writes elsewhere. FAULT_TOLD is a file that is made when the fault has come. */
+ * library writes elsewhere. FAULT_TOLD is a file that is made when the fault has come. FAULT_CALLS
+ * is a file that grows by a byte with every call that is counted. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -49,6 +50,16 @@ static int file_under(int descriptor)
 static int fault(void)
 {
     const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND"), *told = getenv("FAULT_TOLD");
+    const char *tally = getenv("FAULT_CALLS");
+    if (tally) {
+        int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+        int counting = real(tally, O_CREAT | O_WRONLY | O_APPEND, 0600);
+        if (counting >= 0) {
+            ssize_t grown = write(counting, ".", 1);
+            (void)grown;
+            close(counting);
+        }
+    }
     if (!at || !kind || ++calls != atol(at) || counted)
         return 0;
     counted = 1;
