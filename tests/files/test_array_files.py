@@ -488,3 +488,24 @@ def test_the_largest_matrices_that_the_stored_bytes_justify_are_read(tmp_path, m
     array_files.require_rows(1000 + 64 * 5, 5)
     with pytest.raises(ValueError, match="1,321 rows, but only 5 bytes of entries"):
         array_files.require_rows(1001 + 64 * 5, 5)
+
+
+def test_an_array_that_the_file_lacks_is_refused_by_name(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.eye(2), Y=np.ones((2, 3)))
+    assert read(tmp_path / "x.npz", "Y")["3"] == [1, 1]
+    with pytest.raises(DataError, match="'Z'"):
+        read(tmp_path / "x.npz", "Z")
+
+
+@pytest.mark.parametrize(
+    ("head", "numbers", "message"),
+    [
+        ("array real symmetric", "1 2 3", "a dense matrix must be general"),
+        ("array pattern general", "", "a dense matrix must be general"),
+        ("array real general", "1 2 3", "expected 4 numbers, got 3"),
+    ],
+)
+def test_a_dense_matrix_market_file_has_all_its_numbers(head, numbers, message):
+    text = f"%%MatrixMarket matrix {head}\n2 2\n" + "".join(f"{n}\n" for n in numbers.split())
+    with pytest.raises(ValueError, match=message):
+        parse_matrix_market(text.encode())

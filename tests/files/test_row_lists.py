@@ -472,3 +472,15 @@ def test_a_byte_order_mark_does_not_change_a_list(text, read, tmp_path):
     plain.write_bytes(text)
     marked.write_bytes(b"\xef\xbb\xbf" + text)
     assert read(str(marked)) == read(str(plain))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "is empty"), ("\n", "is empty"), ("a\n\nb\n", ":2: an empty line"), ("a\n\n\n", ":2:")],
+)
+def test_lists_of_names_have_no_empty_lines(text, message, tmp_path):
+    (tmp_path / "names").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_names(str(tmp_path / "names"))
+    (tmp_path / "names").write_text("a\nb\n\n")
+    assert read_names(str(tmp_path / "names")) == ["a", "b"]

@@ -252,3 +252,11 @@ def test_a_support_vector_that_is_no_vector_is_refused(vector):
     assert parse_members([("m", text + b"1 1:1\n")], [LINEAR], True).members
     with pytest.raises(ModelError):
         parse_members([("m", text + vector + b"\n")], [LINEAR], True)
+
+
+@pytest.mark.parametrize("rho", [b"1e999", b"-1e999"])
+def test_a_constant_that_is_not_finite_is_refused(rho):
+    text = b"svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho %s\n" % rho
+    text += b"label 1 -1\nnr_sv 1 0\nSV\n1 1:1\n"
+    with pytest.raises(ModelError):
+        parse_members([("m", text)], [LINEAR], True)

@@ -306,3 +306,8 @@ def test_members_trained_by_a_worker_are_the_same(files):
         ):
             assert own.member.coefficients.tobytes() == theirs.member.coefficients.tobytes()
             assert own.member.rho == theirs.member.rho
+
+
+def test_a_label_of_negatives_needs_one_of_positives():
+    with pytest.raises(ParameterError, match=r"negative_label.* needs .*positive_label"):
+        TrainingInput(data="x.svm", positive_ids="ids", negative_label=-1.0).check()

@@ -277,6 +277,13 @@ def test_files_that_count_from_zero_are_the_same_data(problem, resvm, tmp_path):
     assert first == resvm("predict", one / "m", one / "unl.svm").out
     manifest = json.loads((zero / "m" / "manifest.json").read_text())
     assert (manifest["n_features"], manifest["zero_based"]) == (4, True)
+    grown = resvm(*train_arguments(one), "--zero-based", "--grow", 60, "-o", one / "m")
+    assert_exit(grown, 2, "features counted from 1", "leave --zero-based out")
+    for folder, last in ((zero, 3), (one, 4)):
+        for index, is_new in ((last, False), (last + 1, True)):
+            (folder / "new.svm").write_text(f"1 {index}:1\n")
+            ran = resvm("predict", folder / "m", folder / "new.svm")
+            assert (f"1 of 1 rows have features up to {index}" in ran.err) == is_new
 
 
 def test_libsvms_numbers_and_letters_mean_what_they_mean_there(problem, resvm, tmp_path):
