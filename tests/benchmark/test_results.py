@@ -223,3 +223,11 @@ def test_the_published_tables_come_with_the_package():
     means = [sum(p["w_pos"] for (s, _), p in parameters.items() if s == setting) / 10
              for setting in fake.SETTINGS]  # fmt: skip
     assert means == pytest.approx([2.48, 5.44, 5.17])  # as the paper prints them
+
+
+def test_a_line_without_contamination_is_of_clean_sets(tmp_path):
+    line = fake.line()
+    line.pop("contamination_pos", None)
+    line.pop("contamination_unl", None)
+    (result,) = read_benchmark(str(fake.write(tmp_path / "run", [line]))).results
+    assert (result.cell.contamination_pos, result.cell.contamination_unl) == (0.0, 0.0)

@@ -559,3 +559,20 @@ def test_bytes_that_are_no_text_are_no_molecule(resvm, tmp_path):
     (tmp_path / "x.csv").write_bytes(b"id,smiles\n1,CCO\n2,C\xe9C\n")
     ran = resvm("convert", tmp_path / "x.csv", "-q", "--smiles-column", "smiles")
     assert_exit(ran, 3, "RDKit cannot read the molecule")
+
+
+def test_a_table_of_positives_alone_is_one_file(resvm, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,yes\n2,yes\n")
+    arguments = [
+        "convert",
+        tmp_path / "t.csv",
+        "-q",
+        "--label-column",
+        "y",
+        "--positive-label",
+        "yes",
+    ]
+    ran = resvm(*arguments)
+    assert (ran.code, ran.out) == (0, b"1 1:1\n1 1:2\n")
+    split = resvm(*arguments, "-P", tmp_path / "p", "-U", tmp_path / "u")
+    assert_exit(split, 3, "every row has the label yes; no row is unlabeled")

@@ -95,3 +95,17 @@ def test_a_model_must_have_a_place_before_anything_is_read(tmp_path):
     source = TrainingInput("no-such-file", "nor-this")
     with pytest.raises(ParameterError, match="parent directory does not exist"):
         rank(RankRequest(source=source, target=str(tmp_path / "no" / "place")), Run())
+
+
+def test_importance_is_computed_where_every_bag_leaves_rows_out(tmp_path):
+    features = np.random.default_rng(0).standard_normal((80, 3))
+    features[:20] += 1
+    write_svm(tmp_path / "p.svm", features[:20])
+    write_svm(tmp_path / "u.svm", features[20:])
+    source = TrainingInput(str(tmp_path / "p.svm"), str(tmp_path / "u.svm"))
+    found = {}
+    for method in ("resvm", "bagging"):
+        choice = TrainingChoice.from_params(MethodParameters(method=method, n_models=9))
+        request = RankRequest(source=source, choice=choice, importance=True)
+        found[method] = len(rank(request, Run()).importance)
+    assert found == {"resvm": 3, "bagging": 0}
