@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gzip
 import os
@@ -51,3 +52,11 @@ def test_a_pipe_that_is_read_holds_a_whole_piece():
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def test_a_full_temporary_directory_is_named(monkeypatch):
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setenv("TMPDIR", "/scratch/small")
+    assert "/scratch/small" in str(streams.cannot_spool(full, "stdin").message)
+    monkeypatch.delenv("TMPDIR")
+    assert "the temporary directory" in str(streams.cannot_spool(full).message)

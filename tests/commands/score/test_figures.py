@@ -225,3 +225,24 @@ def test_the_plot_does_not_cut_its_titles(tmp_path, monkeypatch):
     pixels = imread(BytesIO(figures.plot_curves(result, "png")))[..., :3]
     for edge in (pixels[:8], pixels[-8:], pixels[:, :8], pixels[:, -8:]):
         assert (edge == 1).all()
+
+
+def test_the_pr_curve_is_on_the_left_and_the_roc_curve_on_the_right(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "saved", lambda figure, *_, **more: drawn.append(figure) or b"")
+    _, _, positive, values = made(tmp_path, monkeypatch)
+    request = ScoreRequest(
+        files=("<_script>&.pred",),
+        labels="labels",
+        settings=ScoreSettings(n_replicates=0),
+        drawings=True,
+    )
+    figures.plot_curves(score(request, Run()), "svg")
+    left, right = (axes.get_lines()[0].get_xydata() for axes in drawn[0].axes)
+    best = positive[np.argsort(-values)]
+    recall = np.cumsum(best) / best.sum()
+    precision = np.cumsum(best) / np.arange(1, len(best) + 1)
+    np.testing.assert_allclose(left[-1], [recall[-1], precision[-1]])
+    np.testing.assert_allclose(right[-1], [1, 1])
+    assert np.all(np.diff(right[:, 1]) >= 0)
+    assert left[:, 1].min() == pytest.approx(precision[recall > 0].min(), abs=0.05)
