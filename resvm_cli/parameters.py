@@ -184,6 +184,13 @@ def table(declared: Any) -> dict[str, Parameter]:
     }
 
 
+def check_values(record: Any, parameters: Mapping[str, Parameter]) -> None:
+    """Reject values out of range; None means that a default is derived later."""
+    for name, parameter in parameters.items():
+        if getattr(record, name) is not None:
+            parameter.convert(getattr(record, name))
+
+
 # Headings of --help.
 BASE_MODELS, ESTIMATE, SEARCH, RANKING = "Base models", "Estimate", "Search", "Ranking"
 SEARCH_SPACE = "Search space: a number, a list 1,10 or a range 1..10[:log|:linear]"
@@ -281,16 +288,14 @@ class MethodParameters:
 
     def check(self) -> None:
         """Reject values that cannot work or would be silently ignored, before any file is read."""
+        check_values(self, METHOD_TABLE)
         for name, parameter in METHOD_TABLE.items():
-            value = getattr(self, name)
-            if value is not None:
-                parameter.convert(value)
-                if self.method in parameter.unused:
-                    why = f"has no meaning for {{method:{self.method}}}"
-                    raise ParameterError(
-                        f"{{{name}}} {why}: {parameter.unused[self.method]}",
-                        f"leave {{{name}}} out, or choose another {{method}}",
-                    )
+            if self.method in parameter.unused and getattr(self, name) is not None:
+                raise ParameterError(
+                    f"{{{name}}} has no meaning for {{method:{self.method}}}:"
+                    f" {parameter.unused[self.method]}",
+                    f"leave {{{name}}} out, or choose another {{method}}",
+                )
         if self.solver == "liblinear" and self.kernel != "linear":
             raise ParameterError(
                 "{solver:liblinear} trains only linear members, but {kernel} is {value}",
@@ -464,26 +469,22 @@ class RankingParameters:
 
     def check_list(self) -> None:
         """Reject combinations that are invalid whatever the data."""
-        for name, parameter in RANKING_TABLE.items():
-            if getattr(self, name) is not None:
-                parameter.convert(getattr(self, name))
+        check_values(self, RANKING_TABLE)
         if self.audit and self.with_known:
             raise ParameterError(
                 "{audit:True} lists only known positives, {with_known:True} lists them among rows"
                 " of U: choose one"
             )
-        if self.fdr is not None and (self.audit or self.with_known):
-            other = "{audit:True} lists" if self.audit else "{with_known:True} adds"
-            raise ParameterError("{fdr} selects rows of U, but " + other + " known positives")
         lengths = [name for name in ("fdr", "top", "next") if getattr(self, name) is not None]
         if len(lengths) > 1:
             first, second = lengths[:2]
             raise ParameterError(
                 f"{{{first}}} and {{{second}}} each set the length of the list: choose one"
             )
-        if self.next is not None and (self.audit or self.with_known):
-            other = "{audit:True} lists" if self.audit else "{with_known:True} adds"
-            raise ParameterError("{next} selects rows of U, but " + other + " known positives")
+        for name in ("fdr", "next"):
+            if name in lengths and (self.audit or self.with_known):
+                other = "{audit:True} lists" if self.audit else "{with_known:True} adds"
+                raise ParameterError(f"{{{name}}} selects rows of U, but {other} known positives")
         if self.explore is not None and self.next is None:
             raise ParameterError("{explore} requires {next}")
         check_contamination(self.contamination_pos, self.contamination_unl)
@@ -502,6 +503,11 @@ def check_contamination(of_pos: float | None, of_unl: float | None) -> None:
 
 
 METHOD_TABLE = table(MethodParameters)
+TUNED_METHOD = replace(
+    METHOD_TABLE["method"],
+    help="resvm, bagging, cwsvm, or all three on the same folds.",
+    choices=(*METHOD_NAMES, "all"),
+)
 RANKING_TABLE = table(RankingParameters)
 TUNING_TABLE = table(TuningParameters)
 # Parameters chosen by tuning and stored in best.json.

@@ -45,6 +45,7 @@ from resvm_cli.parameters import (
     RANKING_TABLE,
     SHARED_NAMES,
     TRAINING_TABLE,
+    TUNED_METHOD,
     TUNING_TABLE,
 )
 from resvm_cli.rows import Rows
@@ -52,14 +53,14 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 from resvm_cli.training.choice import TRAINING_NAMES, ranking_choice, training_choice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.settings import METHOD, TUNING_NAMES, TuningSettings, tuning_settings
+from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.space import AXIS_NAMES
 from resvm_cli.tuning.tune import choose_settings, tune_on
 
 CALLING = ("jobs", "n_jobs", "random_state", "progress", "notice")
 DATA = ("X", "y", "groups", "weights", "positive_label", "negative_label")
 TRAINING = {**METHOD_TABLE, **TRAINING_TABLE}
-TUNING = {**METHOD_TABLE, **TUNING_TABLE, "scale": TRAINING_TABLE["scale"], "method": METHOD}
+TUNING = {**METHOD_TABLE, **TUNING_TABLE, "scale": TRAINING_TABLE["scale"], "method": TUNED_METHOD}
 
 
 @documented(

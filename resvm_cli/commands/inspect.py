@@ -178,14 +178,13 @@ def read_importance(
     from resvm_cli.running import parallel
     from resvm_cli.tables.encoding import read_feature_map
     from resvm_cli.training.data import TrainingData
-    from resvm_cli.training.resource_budget import kept_nonzeros
     from resvm_cli.training.train import as_stored, redrawn_rows
 
     names = None if feature_map is None else read_feature_map(feature_map).names
     stored = load_model(path)
     with (
         parallel.inner_threads_held(),
-        TrainingData(as_stored(source, stored), False, run, kept_nonzeros(None)) as data,
+        TrainingData(as_stored(source, stored), run) as data,
     ):
         plan, problems, rows = redrawn_rows(stored, path, data, data.groups(), run)
         mask = UnseenMask(problems, rows)

@@ -6,7 +6,7 @@ numpy and matplotlib are imported inside functions, so that --help stays fast.
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,11 +23,11 @@ from resvm_cli.options.running import (
 from resvm_cli.options.training import GROUPS, DataOptions, TableOptions, given_values
 from resvm_cli.options.values import parse_task
 from resvm_cli.parameters import (
-    METHOD_NAMES,
     METHOD_TABLE,
     RANGE_HELP,
     SEARCH_SPACE,
     SHARED_NAMES,
+    TUNED_METHOD,
     TUNING_TABLE,
     Parameter,
 )
@@ -46,11 +46,6 @@ if TYPE_CHECKING:
     from resvm_cli.tuning.tune import SearchResult, TuneRequest, Winner
 
 SHOWN = 10
-METHOD = replace(
-    METHOD_TABLE["method"],
-    help="resvm, bagging, cwsvm, or all three on the same folds.",
-    choices=(*METHOD_NAMES, "all"),
-)
 RANGES = {
     name: Parameter(
         "text",
@@ -66,7 +61,7 @@ RANGES = {
 SHARED = {name: METHOD_TABLE[name] for name in SHARED_NAMES if name != "seed"}
 
 
-@table_options({"method": METHOD, **SHARED, **RANGES, **TUNING_TABLE})
+@table_options({"method": TUNED_METHOD, **SHARED, **RANGES, **TUNING_TABLE})
 class TuningOptions:
     """What to tune, over which ranges, and how to find and score candidates."""
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # U stays in memory after the first pass if it has at most this many nonzeros: about 50 MB.
 KEPT_NONZEROS = 1 << 22
+KEPT_BYTES = 12  # per nonzero of a row in memory: an index and a value
+FRACTION_FOR_ROWS = 8  # at most 1/8 of a memory limit goes to rows of U that stay in memory
 
 
 class TrainingData(PUData):
@@ -46,11 +48,11 @@ class TrainingData(PUData):
     def __init__(
         self,
         source: TrainingInput,
-        keep_all: bool,
         run: Run,
-        kept_nonzeros: int | None = None,
+        *,
+        keep_all: bool = False,
     ) -> None:
-        """Read both sets; a U with more than ``kept_nonzeros`` values is reread to fetch rows."""
+        """Read both sets; unless ``keep_all``, a large U is read again to fetch rows."""
         super().__init__(
             scale=source.scale,
             zero_based=source.zero_based,
@@ -58,8 +60,7 @@ class TrainingData(PUData):
             positive_label=source.positive_label,
         )
         self.input = source
-        max_kept = KEPT_NONZEROS if kept_nonzeros is None else kept_nonzeros
-        self._max_kept = math.inf if keep_all else max_kept
+        self._max_kept = math.inf if keep_all else _max_kept(run.memory_mb)
         self._run = run
         self._extremes: ColumnExtremes | None = None  # of columns that become features
         self.positives = Rows.empty()
@@ -470,3 +471,9 @@ class TrainingData(PUData):
             self.summary_unl.max_index = rows.max_index
             _ = self.n_features  # rejects features beyond the declared number
         return rows
+
+
+def _max_kept(limit_mb: float | None) -> float:
+    """Return how many nonzeros of U may stay in memory after reading."""
+    limit = math.inf if limit_mb is None else limit_mb * 1e6
+    return min(KEPT_NONZEROS, limit / FRACTION_FOR_ROWS / (2 * KEPT_BYTES))

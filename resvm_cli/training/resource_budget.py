@@ -15,15 +15,13 @@ from resvm_cli.model.plan import ModelPlan, Plan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
-from resvm_cli.training.data import KEPT_NONZEROS
+from resvm_cli.training.data import KEPT_BYTES
 
 # Measured: estimates are 1.05 to 2 times the actual memory of a run.
 MARGIN = 1.15  # for memory that the allocator does not return
 BASE_BYTES = 60e6  # Python, numpy and the solvers
 MIN_CACHE_MB = 10.0
-KEPT_BYTES = 12  # per nonzero of a row in memory: an index and a value
 DRAWN_BYTES = 120  # per nonzero of a row that bags draw from: copies, nodes and text
-FRACTION_FOR_ROWS = 8  # at most 1/8 of a limit goes to rows of U that stay in memory
 
 
 class ResourceBudget(NamedTuple):
@@ -48,13 +46,6 @@ class MemoryEstimate(NamedTuple):
             return wanted
         left = limit_mb * 1e6 / MARGIN - self.held
         return max(0, min(wanted, int(left / self.per_thread)))
-
-
-def kept_nonzeros(limit_mb: float | None) -> int | None:
-    """Return how many nonzeros of U may stay in memory after reading; None for the default."""
-    if limit_mb is None:
-        return None
-    return min(KEPT_NONZEROS, int(limit_mb * 1e6 / FRACTION_FOR_ROWS / (2 * KEPT_BYTES)))
 
 
 def training_budget(

@@ -364,5 +364,5 @@ def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
         features=stored.manifest["n_features"],
         unchecked=True,
     )
-    with TrainingData(unchecked, False, run) as sampled:
+    with TrainingData(unchecked, run) as sampled:
         return sampled.description()

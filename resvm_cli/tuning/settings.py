@@ -14,12 +14,14 @@ from resvm_cli.parameters import (
     METHOD_NAMES,
     METHOD_TABLE,
     SHARED_NAMES,
+    TUNED_METHOD,
     TUNING_TABLE,
     MethodName,
     MethodParameters,
     Parameter,
     ScalingName,
     TuningParameters,
+    check_values,
 )
 from resvm_cli.records import dataclass
 from resvm_cli.training.choice import method_parameters
@@ -36,7 +38,6 @@ INFORMED: dict[str, Any] = {
     "max_unl": 1500,
     "gram_mb": 150.0,
 }
-METHOD = Parameter("choice", "resvm", "The method.", choices=(*METHOD_NAMES, "all"), name="method")
 TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
 
 
@@ -64,9 +65,7 @@ class TuningSettings(TuningParameters):
     def check(self) -> None:
         """Reject settings that cannot work, before any file is read."""
         self.base.check()
-        for name, parameter in TUNING_TABLE.items():
-            if getattr(self, name) is not None:
-                parameter.convert(getattr(self, name))
+        check_values(self, TUNING_TABLE)
         if self.oob and set(self.methods) != {"resvm"}:
             raise ParameterError(
                 "{oob:True} works only for resvm: bagging and cwsvm have every known positive in"
@@ -91,7 +90,7 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         if name in given
     }
     axes = tuple(_axis(name, given[name]) for name in AXIS_NAMES if name in given)
-    method = METHOD.convert(given.get("method", "resvm"))
+    method = TUNED_METHOD.convert(given.get("method", "resvm"))
     methods = METHOD_NAMES if method == "all" else (method,)
     base = {name: METHOD_TABLE[name].convert(given[name]) for name in SHARED_NAMES if name in given}
     by_folds = bool({"folds", "repeats", "folds_file"} & set(given))

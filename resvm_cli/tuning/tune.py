@@ -28,7 +28,6 @@ from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice, best_json, joined_best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.resource_budget import kept_nonzeros
 from resvm_cli.tuning.sample import TuningSample, within_memory
 from resvm_cli.tuning.search import Outcome, Pooled, Trial, pooled, single
 from resvm_cli.tuning.settings import (
@@ -231,11 +230,10 @@ def _prepared(
 ) -> Iterator[tuple[TuneRequest, TrainingData, TuningSample, Run]]:
     """Yield the data and the sample, with the request and run reduced to fit into memory."""
     request = replace(request, source=request.source.for_kernel(request.base.kernel))
-    kept = kept_nonzeros(run.memory_mb)
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(request.source, False, run, kept) as data,
+        TrainingData(request.source, run) as data,
     ):
         for text in data.notes:
             run.notice(text)

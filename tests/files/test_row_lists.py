@@ -52,7 +52,7 @@ def opened(folder, data="all.svm", known="known.txt", names=None, **more):
         **more,
     )
     source.check()
-    return TrainingData(source, False, Run())
+    return TrainingData(source, Run())
 
 
 def dense(rows):
@@ -81,11 +81,11 @@ def test_rows_of_listed_ids_are_p_and_the_others_u(folder, data, names, packed, 
 def test_rows_without_ids_are_called_by_their_numbers(folder):
     write_svm(folder / "pos.svm", FEATURES[:2], comments=["a", ""])
     source = TrainingInput(str(folder / "pos.svm"), str(folder / "bare.svm"), keep_ids=True)
-    with TrainingData(source, False, Run()) as found:
+    with TrainingData(source, Run()) as found:
         assert found.ids()[:4] == ["a", "2", "1", "2"]
     source = TrainingInput(data=str(folder / "bare.svm"), positive_label=0.0, keep_ids=True)
     write_svm(folder / "bare.svm", FEATURES, np.arange(60) % 2)
-    with TrainingData(source, False, Run()) as found:
+    with TrainingData(source, Run()) as found:
         assert found.ids() == list(map(str, [*range(1, 61, 2), *range(2, 61, 2)]))
 
 

@@ -51,7 +51,7 @@ def opened(files: Path, name: str, **options) -> TrainingData:
         source = TrainingInput(data=str(files / name), positive_label=2.0, **options)
     else:
         source = TrainingInput(str(files / "pos.svm"), str(files / name), **options)
-    return TrainingData(source, False, Run())
+    return TrainingData(source, Run())
 
 
 def same(first: Rows, second: Rows) -> bool:
@@ -141,7 +141,7 @@ def test_what_is_read_once_is_not_spooled(files):
     writer = threading.Thread(target=(files / "pipe").write_bytes, args=(content,), daemon=True)
     writer.start()
     source = TrainingInput(str(files / "pos.svm"), str(files / "pipe"))
-    with TrainingData(source, True, Run()) as data:
+    with TrainingData(source, Run(), keep_all=True) as data:
         writer.join(PATIENCE_SECONDS)
         assert data._file.rows.source.spooled_bytes == 0
         assert same(data.fetch(np.arange(400)), Rows.from_dense(FEATURES))
@@ -310,8 +310,8 @@ def test_a_labeled_file_drops_unlabeled_copies_and_scales_without_them(files, ke
     write_svm(files / "clean.svm", FEATURES[kept_rows], LABELS[kept_rows])
     source = TrainingInput(data=str(files / "copies.svm"), positive_label=2.0, scale="minmax")
     with (
-        TrainingData(replace(source, drop_repeated=True), False, Run()) as data,
-        TrainingData(replace(source, data=str(files / "clean.svm")), False, Run()) as clean,
+        TrainingData(replace(source, drop_repeated=True), Run()) as data,
+        TrainingData(replace(source, data=str(files / "clean.svm")), Run()) as clean,
     ):
         assert data.description() == clean.description()
         assert data.scaling.description() == clean.scaling.description()

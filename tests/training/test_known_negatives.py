@@ -55,7 +55,7 @@ def three(files, **more):
 
 
 def opened(source):
-    return TrainingData(source, False, Run(jobs=1))
+    return TrainingData(source, Run(jobs=1))
 
 
 def one_file(files, how):

@@ -121,15 +121,16 @@ def test_two_tables_make_one_encoding_as_if_u_followed_p(missing, tmp_path):
     assert members(tmp_path / "m") == members(tmp_path / "again")
 
 
-def test_a_table_that_does_not_fit_is_read_again(tmp_path):
+def test_a_table_that_does_not_fit_is_read_again(tmp_path, monkeypatch):
     table = write(tmp_path / "t.csv", ROWS)
     source = TrainingInput(data=table, table=reading(), keep_ids=True)
-    with TrainingData(source, False, Run()) as small:
+    with TrainingData(source, Run()) as small:
         numbers = np.array([0, 3, 4, 50, small.n_unlabeled - 1])
         expected, ids = small.fetch(numbers), small.ids()
         whole = [rows.values.tolist() for rows in small.unlabeled()]
         assert small.n_kept
-    with TrainingData(source, False, Run(), kept_nonzeros=10) as large:
+    monkeypatch.setattr("resvm_cli.training.data.KEPT_NONZEROS", 10)
+    with TrainingData(source, Run()) as large:
         assert not large.n_kept
         found = large.fetch(numbers)
         assert found.values.tolist() == expected.values.tolist()
@@ -155,7 +156,7 @@ def test_the_same_table_in_every_form_gives_the_same_rows(tmp_path):
     digests = set()
     for name in ("t.csv", "t.tsv", "t.csv.gz", "t.parquet"):
         source = TrainingInput(data=str(tmp_path / name), table=reading())
-        with TrainingData(source, False, Run()) as data:
+        with TrainingData(source, Run()) as data:
             digests.add(json.dumps([data.description(), data.encoding]))
     assert len(digests) == 1
 
@@ -191,7 +192,7 @@ def test_ids_dates_and_free_text_are_left_out_and_named(tmp_path):
 
     def encoded(**roles) -> tuple[list[str], str]:
         source = TrainingInput(p, u, table=TableReading(ColumnRoles(**roles)))
-        with TrainingData(source, False, Run()) as data:
+        with TrainingData(source, Run()) as data:
             assert data.encoding is not None
             return [column["name"] for column in data.encoding["columns"]], "\n".join(
                 map(str, data.notes)
@@ -213,7 +214,7 @@ def test_numbers_that_may_be_ids_are_named_once(tmp_path):
     names = ["branch", "site", "case_id", "a"]
     rows = [[f"{n % 7:03d}", f"{n % 5:02d}", str(n + 90), str(n / 7)] for n in range(40)]
     p, u = write(tmp_path / "p.csv", rows[:10], names), write(tmp_path / "u.csv", rows[10:], names)
-    with TrainingData(TrainingInput(p, u), False, Run()) as data:
+    with TrainingData(TrainingInput(p, u), Run()) as data:
         notes = [str(note) for note in data.notes if "as in ids and codes" in str(note)]
         assert len(notes) == 2
         assert "numbers with leading zeros" in notes[0]
@@ -221,7 +222,7 @@ def test_numbers_that_may_be_ids_are_named_once(tmp_path):
         assert "are among the features: 'case_id';" in notes[1]
     for roles in (ColumnRoles(only=("branch", "a")), ColumnRoles(categories=("branch", "site"))):
         asked = TrainingInput(p, u, table=TableReading(replace(roles, row_id="case_id")))
-        with TrainingData(asked, False, Run()) as data:
+        with TrainingData(asked, Run()) as data:
             assert "as in ids and codes" not in " ".join(map(str, data.notes))
 
 
@@ -230,7 +231,7 @@ def test_a_table_of_molecules_alone_is_refused_with_a_hint(tmp_path):
     p, u = (write(tmp_path / name, rows, ["SMILES"]) for name in ("p.csv", "u.csv"))
     reading = TableReading(separator=",")
     with pytest.raises(ParameterError, match="no column is left for features") as caught:
-        TrainingData(TrainingInput(p, u, table=reading), False, Run())
+        TrainingData(TrainingInput(p, u, table=reading), Run())
     assert "resvm convert FILE" in str(caught.value.hint)
 
 
@@ -240,7 +241,7 @@ def test_ids_are_recognized_if_u_contains_p(n_others, held, tmp_path):
     names = ["key", "a"]
     known = write(tmp_path / "p.csv", rows[:12], names)
     source = TrainingInput(known, write(tmp_path / "u.csv", rows, names))
-    with TrainingData(source, False, Run()) as data:
+    with TrainingData(source, Run()) as data:
         assert data.encoding is not None
         columns = [column["name"] for column in data.encoding["columns"]]
         assert columns == (["a"] if held else ["a", "key"])
@@ -250,7 +251,7 @@ def test_ids_are_recognized_if_u_contains_p(n_others, held, tmp_path):
 
 @pytest.mark.parametrize("kept", [0, 1 << 22])
 @pytest.mark.parametrize("two_files", [False, True])
-def test_rows_without_ids_have_their_numbers_in_the_file(two_files, kept, tmp_path):
+def test_rows_without_ids_have_their_numbers_in_the_file(two_files, kept, tmp_path, monkeypatch):
     files = {"all": ROWS, "p": [row for row in ROWS if row[4]]}
     files["u"] = [row for row in ROWS if not row[4]]
     paths = {name: write(tmp_path / f"{name}.csv", rows) for name, rows in files.items()}
@@ -262,7 +263,8 @@ def test_rows_without_ids_have_their_numbers_in_the_file(two_files, kept, tmp_pa
     for name, positive in (("p", True), ("u", False)):
         rows = enumerate(files[name if two_files else "all"], 1)
         expected += [str(n) for n, row in rows if row[2] != "NA" and bool(row[4]) == positive]
-    with TrainingData(source, False, Run(), kept_nonzeros=kept) as data:
+    monkeypatch.setattr("resvm_cli.training.data.KEPT_NONZEROS", kept)
+    with TrainingData(source, Run()) as data:
         list(data.unlabeled())
         assert data.ids() == expected
 
@@ -282,7 +284,7 @@ def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
         write(tmp_path / "t.csv", rows[:n_rows], names)
         roles = ColumnRoles(label="y", positive_labels=("1",))
         source = TrainingInput(data=path, table=TableReading(roles))
-        with TrainingData(source, False, Run()) as data:
+        with TrainingData(source, Run()) as data:
             return "\n".join(map(str, data.notes))
 
     said = notes()
@@ -296,7 +298,7 @@ def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [0, 1 << 22])
-def test_a_leaking_column_is_named_if_its_copies_in_u_are_dropped(kept, tmp_path):
+def test_a_leaking_column_is_named_if_its_copies_in_u_are_dropped(kept, tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     known = [[f"p{n}", str(5 + rng.random()), str(rng.random())] for n in range(20)]
     others = [[f"u{n}", str(rng.random()), str(rng.random())] for n in range(60)]
@@ -307,7 +309,8 @@ def test_a_leaking_column_is_named_if_its_copies_in_u_are_dropped(kept, tmp_path
         table=TableReading(ColumnRoles(row_id="name")),
         drop_repeated=True,
     )
-    with TrainingData(source, False, Run(), kept_nonzeros=kept) as data:
+    monkeypatch.setattr("resvm_cli.training.data.KEPT_NONZEROS", kept)
+    with TrainingData(source, Run()) as data:
         said = "\n".join(map(str, data.notes))
     assert "the column 'score' alone tells P from U without error" in said
     assert "'fine'" not in said

@@ -56,7 +56,6 @@ from resvm_cli.tables.encoding import check_annotated
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.resource_budget import kept_nonzeros
 from resvm_cli.training.train import (
     as_stored,
     check,
@@ -183,7 +182,7 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, False, run, kept_nonzeros(run.memory_mb)) as data,
+        TrainingData(source, run) as data,
     ):
         if request.annotate is not None:
             data.require_tables()

@@ -48,7 +48,7 @@ from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.parts import assemble, open_part, train_missing
-from resvm_cli.training.resource_budget import ResourceBudget, kept_nonzeros
+from resvm_cli.training.resource_budget import ResourceBudget
 from resvm_cli.training.train import (
     TrainResult,
     announce,
@@ -113,7 +113,7 @@ def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[T
     with (
         parallel.inner_threads_held(),
         silenced(),
-        TrainingData(source, keep_all, run, kept_nonzeros(run.memory_mb)) as data,
+        TrainingData(source, run, keep_all=keep_all) as data,
     ):
         yield data
 
