@@ -111,12 +111,12 @@ class TrainingInput:
         """Reject known negatives that are given twice or in the wrong way."""
         roles = self.table.roles
         if self.data is None:
-            for name in ("negative_label",) * self.has_negative_label + ("negative_ids",):
-                if name == "negative_label" or self.negative_ids is not None:
-                    raise ParameterError(
-                        "{" + name + "} requires {data}",
-                        "a file of known negatives alone goes to {known_negatives}",
-                    )
+            if self.has_negative_label or self.negative_ids is not None:
+                name = "negative_label" if self.has_negative_label else "negative_ids"
+                raise ParameterError(
+                    "{" + name + "} requires {data}",
+                    "a file of known negatives alone goes to {known_negatives}",
+                )
             return
         if self.known_negatives is not None:
             raise ParameterError(
@@ -164,18 +164,15 @@ class TrainingInput:
             raise ParameterError("only one input can be stdin")
 
     def _check_unchecked(self) -> None:
-        why = "it does not read the rows of U that are not drawn"
-        if self.data is not None:
-            raise ParameterError("{unchecked:True} requires {positives} and {unlabeled}: " + why)
-        if self.has_negatives:
-            raise ParameterError(
-                "{unchecked:True} and {known_negatives} cannot be combined: " + why
-            )
-        if self.drop_repeated:
-            raise ParameterError(
-                "{unchecked:True} and {drop_repeated:True} cannot be combined: " + why
-            )
-        if self.features is None:
-            raise ParameterError("{unchecked:True} needs {features}: " + why)
-        if self.scale is not None:
-            raise ParameterError("{unchecked:True} needs {scale:none}: " + why)
+        for holds, problem in (
+            (self.data is not None, "requires {positives} and {unlabeled}"),
+            (self.has_negatives, "and {known_negatives} cannot be combined"),
+            (self.drop_repeated, "and {drop_repeated:True} cannot be combined"),
+            (self.features is None, "needs {features}"),
+            (self.scale is not None, "needs {scale:none}"),
+        ):
+            if holds:
+                raise ParameterError(
+                    "{unchecked:True} " + problem + ": it does not read the rows of U that are not"
+                    " drawn"
+                )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -177,13 +177,6 @@ class TuningSample:
                 samples[kind] = scaled(kind)
         return cls(samples, folds, data.positive_weights, n_neg)
 
-    def with_kernels(self, change: Callable[[SharedKernels], SharedKernels]) -> TuningSample:
-        """Return the sample with the rows of each scaling changed."""
-        scaled = {
-            kind: replace(each, kernels=change(each.kernels)) for kind, each in self.scaled.items()
-        }
-        return replace(self, scaled=scaled)
-
     @property
     def rows_pos(self) -> int:
         return len(self.kernels.positives)
@@ -285,5 +278,11 @@ def within_memory(
             )
         )
         settings = replace(settings, gram_mb=0.0)
-        sample = sample.with_kernels(lambda k: SharedKernels(k.positives, k.unlabeled, 0.0))
+        scaled = {
+            kind: ScaledSample(
+                SharedKernels(each.kernels.positives, each.kernels.unlabeled, 0.0), each.gamma
+            )
+            for kind, each in sample.scaled.items()
+        }
+        sample = replace(sample, scaled=scaled)
     return sample, settings, replace(run, jobs=threads)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
@@ -105,11 +104,9 @@ class TrialLog:
             stage += f", best {self.settings.metric} {self._best:.4f}"
         self.run.progress(stage, len(self.trials), self._expected)
 
-    def recorded(self, candidate: Candidate) -> Trial | None:
-        """Return the next trial if an earlier run has logged it, else None."""
+    def recorded(self, candidate: Candidate) -> Trial:
+        """Return the next trial, which an earlier run has logged."""
         number = len(self.trials)
-        if number >= len(self.records):
-            return None
         record = self.records[number]
         trial = self._from_record(candidate, record)
         if trial.record != record or (trial.scores is None and type(trial.error) is not str):
@@ -181,10 +178,10 @@ def run_search(sample: TuningSample, method: MethodName, log: TrialLog) -> Outco
 def _trials(scorer: CandidateScorer, candidates: list[Candidate], log: TrialLog) -> Iterator[Trial]:
     """Yield the trials of these candidates, from the log, from an array job, or scored now."""
     log.expect(len(candidates))
-    remaining = deque(candidates)
-    while remaining and (logged := log.recorded(remaining[0])):
-        remaining.popleft()
-        yield logged
+    n_logged = max(0, len(log.records) - len(log.trials))
+    for candidate in candidates[:n_logged]:
+        yield log.recorded(candidate)
+    remaining = candidates[n_logged:]
     unknown = [candidate for candidate in remaining if log.known.find(candidate) is None]
     fresh = scored_trials(scorer, unknown, log)
     for candidate in remaining:

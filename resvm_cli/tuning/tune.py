@@ -84,11 +84,14 @@ class Winner:
 class SearchResult:
     """The result of all searches of a tuning run."""
 
-    best: Winner
     winners: tuple[Winner, ...]  # one for each method, best first
     trials: tuple[Trial, ...]
     n_repeated: int  # trials taken from an earlier run
     n_scored: tuple[int, int]  # rows of P and of U
+
+    @property
+    def best(self) -> Winner:
+        return self.winners[0]
 
     @property
     def params(self) -> dict[str, Any]:
@@ -264,7 +267,7 @@ def _search_all(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResu
             log.run.notice(remark)
     winners.sort(key=lambda winner: -(winner.trial.score or 0.0))
     n_scored = sample.rows_pos, sample.rows_unl
-    return SearchResult(winners[0], tuple(winners), tuple(log.trials), log.n_repeated, n_scored)
+    return SearchResult(tuple(winners), tuple(log.trials), log.n_repeated, n_scored)
 
 
 def _winner(outcome: Outcome, sample: TuningSample, log: TrialLog, data: PUData) -> Winner:
