@@ -43,7 +43,7 @@ from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.model_files.out_of_bag_table import fitted_classes, unknown_probability
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, RowDigest
+from resvm_cli.rows import FloatArray, RowDigest, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.tables.inputs import RowInput
@@ -57,6 +57,7 @@ FRACTION_NEW = 0.01
 SHOWN = 10  # features
 MAX_CELLS = 1 << 22  # rows times members of one block: 32 MB
 SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
+SETS = ("positive", "unlabeled", "negative")  # of a manifest; the last is optional
 # Fields that do not affect the lines of output.
 PATHS = ("model", "source", "target", "annotate")
 
@@ -191,17 +192,24 @@ class _TrainingSets:
     """Whether the rows of a file are those the model was trained on, judged by their digests.
 
     Digesting takes about a tenth of the time of parsing, and stops when there are too many rows.
+    The labels of a table, and ids of positives, are unknown here. One file of P and U is then
+    recognized by its numbers of rows and values, if many of its first rows are support vectors.
     """
 
-    def __init__(self, manifest: dict[str, Any]) -> None:
+    def __init__(self, model: StoredModel) -> None:
+        manifest = model.manifest
         described = manifest["data"]
+        self._ensemble = model.ensemble
+        self._described = [described[which] for which in SETS if which in described]
+        self._n_values = 0
+        self._first: Rows | None = None
         self._digest_of = {
             described[which]["sha256"]: letter
             for which, letter in (("positive", "P"), ("unlabeled", "U"))
             if not described[which].get("sampled")
         }
         self._label = manifest["labels"]["trained_on"]  # of P, in one labeled file
-        self._n_most = sum(described[which]["rows"] for which in ("positive", "unlabeled"))
+        self._n_most = sum(one["rows"] for one in self._described)
         self._digests = {True: RowDigest(), False: RowDigest()}
         self._n_rows = 0
 
@@ -209,6 +217,9 @@ class _TrainingSets:
         self._n_rows += len(block)
         if self._n_rows > self._n_most:
             return
+        rows = block.rows.without_zeros()
+        self._n_values += len(rows.values)
+        self._first = rows if self._first is None else self._first
         known = None if self._label is None else block.labels == self._label
         if known is None or not known.any():
             self._digests[False].add(block.rows)
@@ -221,7 +232,25 @@ class _TrainingSets:
         if self._n_rows > self._n_most:
             return []
         digests = [each.digest() for each in self._digests.values() if each.n_rows]
-        return sorted({self._digest_of[one] for one in digests if one in self._digest_of})
+        found = sorted({self._digest_of[one] for one in digests if one in self._digest_of})
+        return found or (["P", "U"] if self._is_whole() else [])
+
+    def _is_whole(self) -> bool:
+        """Whether the file seems to be that of all training rows."""
+        ensemble, rows = self._ensemble, self._first
+        n_values = sum(one.get("nonzeros", -1) for one in self._described)
+        if rows is None or (self._n_rows, self._n_values) != (self._n_most, n_values):
+            return False
+        for group in ensemble.groups:
+            members = ensemble.members[group.columns]
+            if members[0].weights is None and not ensemble.is_precomputed:
+                numbers = distinct(np.concatenate([member.support for member in members]))
+                support = ensemble.pool.take(numbers).content_hashes()
+                n_found = np.isin(ensemble.scaled(rows, group).content_hashes(), support).sum()
+                return bool(
+                    n_found >= max(1, 0.5 * len(distinct(support)) * len(rows) / self._n_rows)
+                )
+        return False
 
 
 class _Pass:
@@ -238,7 +267,7 @@ class _Pass:
         self._n_new = self._n_named = self._n_written = 0
         self._max_index = -1
         self._outside: Counter[int] = Counter()  # rows outside the range of each feature
-        self._trained_on = _TrainingSets(scorer.model.manifest)
+        self._trained_on = _TrainingSets(scorer.model)
         self.n_rows = self.n_positive = self.n_unlike = 0
         self.n_beyond = 0  # rows outside the range of one feature, if these are remarkably many
 

@@ -145,6 +145,19 @@ def test_missing_values_are_filled_in_as_in_training(folder):
         predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="drop")))
 
 
+def test_the_table_of_training_is_recognized_without_its_labels(folder):
+    predicted(folder, "t.csv")
+    assert "trained on these rows (P and U)" in notes()
+    predicted(folder, "new.csv")
+    assert "trained on these rows" not in notes()
+    # as many rows and values, but others
+    write(
+        folder / "moved.csv", [[row[0], f"9{row[1]}".replace("9-", "-9"), *row[2:]] for row in ROWS]
+    )
+    predicted(folder, "moved.csv")
+    assert "trained on these rows" not in notes()
+
+
 def test_ids_come_from_their_column(folder):
     table = TableReading(ColumnRoles(row_id="name"))
     lines = predicted(folder, "new.csv", table, ids=True)
