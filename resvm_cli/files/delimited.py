@@ -310,6 +310,12 @@ class TextTable(Table):
         try:
             return list(itertools.islice(reader, count))
         except csv.Error as error:
+            if "\r" in text.kept[-1].rstrip("\r\n"):
+                raise DataError(
+                    f"{self.name}:{text.n_lines}: a carriage return in the middle of a line",
+                    "lines end in a newline; if this file's end in a carriage return alone, convert"
+                    " it: tr '\\r' '\\n'; a cell with a carriage return needs quotes",
+                ) from None
             raise DataError(
                 f"{self.name}:{text.n_lines}: not valid CSV: {error}",
                 "is a closing quote missing? inside quoted cells, quotes must be doubled",

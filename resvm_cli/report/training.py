@@ -142,7 +142,9 @@ def bags_of(plans: Sequence[Plan]) -> str:
 def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
     """Return the report lines for the threshold and the out-of-bag separation of P from U."""
     threshold = expected.threshold
-    text = f"{expected.rule} above {threshold.value:.4g}"
+    # beyond 0 and 1, all members vote alike, and d(x) is their sum
+    is_sum = expected.rule == "votes" and not 0 <= threshold.value <= 1
+    text = f"{'decision value' if is_sum else expected.rule} above {threshold.value:.4g}"
     if threshold.recall is not None and threshold.share is not None:
         text += (
             f": {100 * threshold.recall:.0f} % of P and {100 * threshold.share:.3g} % of U"

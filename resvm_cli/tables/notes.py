@@ -151,5 +151,8 @@ def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterat
 
 def remark_on_categories(table: TableFeatures) -> Text | None:
     """Return which columns are one-hot encoded; None if none is."""
-    counts = [f"{name} ({n_values:,} values)" for name, n_values in table.categories.items()]
+    counts = [
+        f"{name} ({n_values:,} value{'s' if n_values != 1 else ''})"
+        for name, n_values in table.categories.items()
+    ]
     return f"categorical columns: {listed(counts, SHOWN)}" if counts else None

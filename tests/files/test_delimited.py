@@ -127,6 +127,8 @@ def test_every_cell_has_its_line_and_column(monkeypatch):
         (b"a,b\n\n1,2\n1\n", r"t\.csv:4:1: a row of 1 columns; expected 2"),
         (b'a,b\n1,"2\n', r"t\.csv:2: not valid CSV"),
         (b'a,b\n1,"2"3\n', r"t\.csv:2: not valid CSV"),
+        (b"a,b\n1,2\r3,4\n", r"t\.csv:2: a carriage return in the middle of a line"),
+        (b"a,b\r1,2\r3,4\r", r"t\.csv:1: a carriage return in the middle of a line"),
         (b"1,2\n3,4\n", r"t\.csv:1: numbers only on the first line"),
         (b"a, 4.5 ,g\nb,3,h\n", r"t\.csv:1: '4\.5' on the first line; are these column names"),
         (b"5,red,1\n6,blue,2\n", r"t\.csv:1: '5' on the first line; are these column names"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from resvm_cli.files.delimited import TextTable
 from resvm_cli.rows import Rows
 from resvm_cli.tables.encoding import ColumnRoles, FeatureMap, read_feature_map
 from resvm_cli.tables.features import TableFeatures
+from resvm_cli.tables.notes import remark_on_categories
 
 TABLE = b"id,y,a,b,c\nr1,0,1,2,red\nr2,1,3,4,blue\n"
 PLAIN = ColumnRoles(label="y", row_id="id", dropped=("b",))
@@ -142,3 +144,8 @@ def test_a_category_given_by_number_may_have_many_values():
     found = features(ColumnRoles(categories=("1",)), None, text)
     assert len(rows(found)) == 1100
     assert found.categories == {"n": 1100}
+
+
+def test_one_category_is_not_several():
+    table = SimpleNamespace(categories={"status": 1, "site": 3})
+    assert remark_on_categories(table) == "categorical columns: status (1 value), site (3 values)"

@@ -68,7 +68,8 @@ def _suspects(result: RankResult) -> str:
     text = f"{result.n_suspects:,}"
     estimate = result.fdr_estimate
     if estimate is not None and (a := estimate.contamination_pos) is not None and a.low < a.high:
-        text += " ({:,.0f} to {:,.0f})".format(*(result.plan.rows_pos * x for x in (a.low, a.high)))
+        low, high = (round(result.plan.rows_pos * x) for x in (a.low, a.high))
+        text += f" ({low:,} to {high:,})" if low < high else ""
     return text
 
 
