@@ -168,18 +168,15 @@ def _log_choices(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
-def is_other_share(n_positive: int, n_rows: int, usual: float) -> bool:
-    """Whether the fraction predicted positive is far from the ``usual`` one, beyond chance.
+def is_other_share(n_positive: int, n_rows: int, low: float, high: float) -> bool:
+    """Whether the fraction predicted positive is far from the usual ones, beyond chance.
 
     Chernoff's bound of the binomial tail needs no special functions.
     """
     share = n_positive / max(1, n_rows)
-    if (
-        n_rows < MIN_FOR_SHARE
-        or not 0 < usual < 1
-        or 1 / SHARE_RATIO <= share / usual <= SHARE_RATIO
-    ):
+    if n_rows < MIN_FOR_SHARE or low / SHARE_RATIO <= share <= high * SHARE_RATIO:
         return False
+    usual = low if share < low else high
     pairs = ((share, usual), (1 - share, 1 - usual))
     divergence = sum(own * math.log(own / other) for own, other in pairs if own)
     return -n_rows * divergence < math.log(SURPRISE)

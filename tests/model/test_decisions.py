@@ -37,11 +37,12 @@ def test_values_outside_the_range_are_judged_by_the_chance_of_ranks():
 def test_a_fraction_is_unusual_only_beyond_chance(n_rows, usual):
     for n_positive in range(n_rows + 1):
         ratio = n_positive / n_rows / usual
-        if is_other_share(n_positive, n_rows, usual):
+        if is_other_share(n_positive, n_rows, usual, usual):
             assert not 1 / 5 <= ratio <= 5
             assert binomtest(n_positive, n_rows, usual).pvalue < 2 * SURPRISE
-    assert is_other_share(n_rows, n_rows, usual) == (n_rows >= 100 and usual < 0.2)
-    assert not is_other_share(round(n_rows * usual), n_rows, usual)
+    assert is_other_share(n_rows, n_rows, usual, usual) == (n_rows >= 100 and usual < 0.2)
+    assert not is_other_share(n_rows, n_rows, usual, 0.4)  # like P and U together
+    assert not is_other_share(round(n_rows * usual), n_rows, usual, usual)
 
 
 def worth(known, unlabeled, cut, contamination=0.0):

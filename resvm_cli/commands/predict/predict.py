@@ -350,15 +350,19 @@ class _Pass:
     def _note_share(self) -> None:
         """Warn if the model's own threshold is exceeded by unusually many or few rows."""
         model = self._scorer.model
-        usual = model.decision.thresholds[self._scorer.decision].share
-        if usual is None:
+        threshold = model.decision.thresholds[self._scorer.decision]
+        if threshold.share is None or threshold.recall is None:
             return
-        least = 1 / model.manifest["data"]["unlabeled"]["rows"]
-        if is_other_share(self.n_positive, self.n_rows, max(usual, least)):
+        n_pos, n_unl = (model.manifest["data"][which]["rows"] for which in SETS[:2])
+        # rows may be like U, or like the rows that P and U were made of
+        low = max(threshold.share, 1 / n_unl)
+        high = max(low, (threshold.recall * n_pos + threshold.share * n_unl) / (n_pos + n_unl))
+        if is_other_share(self.n_positive, self.n_rows, low, high):
             share = self.n_positive / self.n_rows
             self._run.notice(
-                f"{100 * share:.3g} % of the rows are predicted positive, {100 * usual:.3g} % of U"
-                " in training; unless you expect that, check that columns and units are those of"
+                f"{100 * share:.3g} % of the rows are predicted positive,"
+                f" {100 * threshold.share:.3g} % of U and {100 * high:.3g} % of P and U together in"
+                " training; unless you expect that, check that columns and units are those of"
                 " training"
             )
 
