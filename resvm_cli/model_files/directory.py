@@ -314,6 +314,7 @@ _REQUIRED: dict[str, Any] = {
     "seed": int,
     "n_features": int,
     "zero_based": bool,
+    "labels": {"trained_on": (float, int, type(None))},
     "data": {
         "positive": {"rows": int, "sha256": str},
         "unlabeled": {"rows": int, "sha256": str},

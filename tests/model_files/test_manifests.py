@@ -14,7 +14,8 @@ from resvm_cli.commands.predict.predict import predict
 from resvm_cli.commands.predict.scoring import PredictRequest
 from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.commands.train.train import train
-from resvm_cli.errors import ResvmError
+from resvm_cli.errors import ModelError, ResvmError
+from resvm_cli.model_files.directory import read_manifest
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
@@ -157,3 +158,17 @@ def test_any_encoding_is_read_or_refused(value, table_model, tmp_path):
         if value in ("twice", "many"):
             break
     assert n_refused
+
+
+@pytest.mark.parametrize("labels", ["[/bold]", None, {}, {"trained_on": "1"}, {"trained_on": []}])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_labels_that_are_none_are_refused_in_every_format(version, labels, tmp_path):
+    golden = Path(__file__).parent.parent / "golden" / f"format-{version}"
+    target = shutil.copytree(golden, tmp_path / "m")
+    manifest = json.loads((target / "manifest.json").read_bytes())
+    for value in (1.0, 1, None):
+        write_manifest(target, {**manifest, "labels": {"trained_on": value}})
+        read_manifest(str(target))
+    write_manifest(target, {**manifest, "labels": labels})
+    with pytest.raises(ModelError):
+        read_manifest(str(target))
