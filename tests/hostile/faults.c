@@ -2,7 +2,8 @@
  *
  * FAULT_KIND is kill, term, eio or enospc; a signal comes after the call, an error instead of it.
  * Calls that change what lies below FAULT_UNDER are counted: stdout and stderr are not, nor what a
- * library writes elsewhere. FAULT_TOLD is a file that is made when the fault has come. FAULT_CALLS
+ * library writes elsewhere. FAULT_TOLD is a file that is made when the fault has come, with
+ * "removal" in it if the call was to remove something. FAULT_CALLS
  * is a file that grows by a byte with every call that is counted. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int counted, full;
+static int counted, full, removes;
 static long calls;
 
 static int under(const char *path)
@@ -66,8 +67,11 @@ static int fault(void)
     if (told) {
         int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
         int made = real(told, O_CREAT | O_WRONLY, 0600);
-        if (made >= 0)
+        if (made >= 0) {
+            ssize_t said = removes ? write(made, "removal", 7) : 0;
+            (void)said;
             close(made);
+        }
     }
     if (strcmp(kind, "eio") == 0) {
         errno = EIO;
@@ -89,6 +93,7 @@ static void strike(void)
 
 #define MEETS(condition, call)               \
     int met = (condition) ? fault() : 0;     \
+    removes = 0;                             \
     if (met < 0)                             \
         return -1;                           \
     __typeof__(call) result = (call);        \
@@ -161,18 +166,21 @@ int mkdir(const char *path, mode_t mode)
 int unlink(const char *path)
 {
     REAL("unlink", int(const char *));
+    removes = 1;
     MEETS(under(path), real(path))
 }
 
 int unlinkat(int directory, const char *path, int flags)
 {
     REAL("unlinkat", int(int, const char *, int));
+    removes = 1;
     MEETS(directory == AT_FDCWD ? under(path) : file_under(directory), real(directory, path, flags))
 }
 
 int rmdir(const char *path)
 {
     REAL("rmdir", int(const char *));
+    removes = 1;
     MEETS(under(path), real(path))
 }
 
