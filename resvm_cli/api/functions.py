@@ -146,13 +146,19 @@ def fit_on(
     positive_label: Label | None,
     negative_label: Label | None = None,
     oob: bool,
+    columns: Sequence[str] | None = None,
     **parameters: Any,
 ) -> Model:
-    """Do the work of ``fit`` without warnings; ``run.concerns`` has what they would say."""
+    """Do the work of ``fit`` without warnings; ``run.concerns`` has what they would say.
+
+    ``columns`` are the names of the columns of X, if X itself has none.
+    """
     with parallel.inner_threads_held():
         require_known(parameters, TRAINING_NAMES, "fit")
         choice, scale = training_choice(parameters)
         labeled = _labeled(X, y, positive_label, negative_label, run)
+        if columns is not None:
+            labeled = replace(labeled, columns=ColumnLayout(len(columns), tuple(columns)))
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
         unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None

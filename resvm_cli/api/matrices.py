@@ -15,6 +15,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
+from resvm_cli.tables.encoding import FeatureMap, MappedColumn
 from resvm_cli.training.input import TrainingInput
 
 Matrix: TypeAlias = Any  # a numpy array, a scipy sparse matrix, a DataFrame or a list of rows
@@ -106,6 +107,14 @@ class ColumnLayout:
     def from_matrix(cls, X: Matrix, matrix: Any) -> ColumnLayout:
         """Return the layout of X; ``matrix`` is X as returned by ``as_matrix``."""
         return cls(int(matrix.shape[1]), _column_names(X))
+
+    def encoding(self) -> dict[str, Any] | None:
+        """Return how columns become features, as for a table; None unless all have names."""
+        names = self.names or ()
+        if not names or len({name for name in names if type(name) is str}) < len(names):
+            return None
+        columns = [MappedColumn(name, "number", first) for first, name in enumerate(names, 1)]
+        return FeatureMap(columns, list(names), "refuse").content()
 
     def require(self, found: ColumnLayout, name: str = "X") -> None:
         """Reject X if the number, names or order of its columns differ."""
@@ -287,6 +296,7 @@ class LabeledMatrix:
             weights=weights,
             ids=None if ids is None else [ids[row] for row in self.order.tolist()],
             feature_names=None if source.precomputed else self.columns.names or range(n_columns),
+            encoding=None if source.precomputed else self.columns.encoding(),
             scale=source.scale,
             precomputed=source.precomputed,
             zero_based=source.zero_based,

@@ -94,7 +94,7 @@ class Model:
         Number of threads for predictions. None: as many as there are cores.
     columns : ColumnLayout or None
         The number and names of the training columns; None if the model was loaded and was not
-        trained on a table.
+        trained on a table or a DataFrame.
     stored : StoredModel
         The model as the commands have it.
 
@@ -469,7 +469,7 @@ def load(path: PathName) -> Model:
     Returns
     -------
     Model
-        The same model, without ``oob``, ``notes`` and the names of columns.
+        The same model, without ``oob`` and ``notes``.
 
     Raises
     ------

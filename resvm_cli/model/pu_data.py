@@ -91,7 +91,7 @@ class PUData(ABC):
 
     @property
     def encoding(self) -> dict[str, Any] | None:
-        """How columns became features, for the manifest; None unless P and U are tables."""
+        """How columns became features, for the manifest; None unless they have names."""
         return None
 
     @property
@@ -279,6 +279,7 @@ class MemoryData(PUData):
         weights: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
         feature_names: Sequence[Any] | None = None,
+        encoding: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         """``groups`` and ``ids`` have one entry per row: P, U, negatives; ``weights`` cover P."""
@@ -304,6 +305,7 @@ class MemoryData(PUData):
         self._groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._ids = ids
         self._feature_names = feature_names
+        self._encoding = encoding
         self._summarize(self.summary_pos, positives)
         self._summarize(self.summary_unl, unlabeled)
         self._summarize(self.summary_neg, negatives)
@@ -352,6 +354,10 @@ class MemoryData(PUData):
     @property
     def feature_names(self) -> Sequence[Any] | None:
         return self._feature_names
+
+    @property
+    def encoding(self) -> dict[str, Any] | None:
+        return self._encoding
 
     @property
     def positive_weights(self) -> PositiveWeights | None:

@@ -131,6 +131,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             groups=groups,
             weights=weights,
             oob=bool(settings.get("oob", False)),
+            columns=getattr(self, "feature_names_in_", None),
             method=self.method,
             seed=self._seed(),
             **self._options(),

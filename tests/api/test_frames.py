@@ -170,9 +170,9 @@ def test_a_ranking_keeps_its_model(rows, frame, resvm, tmp_path):
         *("-o", tmp_path / "cli"),
     )
     assert ran.code == 0, ran.err
-    ranking = resvm_cli.rank(frame, y, **SMALL)
-    ranking.model.save(tmp_path / "python")
+    resvm_cli.rank(X, y, **SMALL).model.save(tmp_path / "python")
     assert snapshot(tmp_path / "python") == snapshot(tmp_path / "cli")
+    ranking = resvm_cli.rank(frame, y, **SMALL)
     with pytest.raises(ValueError, match="the columns of X are not those of the training rows"):
         ranking.model.predict(frame[["b", "a", "c"]])
     again = resvm_cli.rank(frame, y, model=ranking.model)
@@ -336,3 +336,21 @@ def test_a_loaded_model_of_a_table_knows_its_columns(resvm, tmp_path):
     assert len(model.decision_values(frame)) == len(model.decision_values(frame.to_numpy())) == 60
     with pytest.raises(ValueError, match="columns of X are not those of the training rows"):
         model.decision_values(frame[["c", "b", "a"]])
+
+
+@pytest.mark.parametrize("by_estimator", [False, True])
+def test_a_saved_model_knows_the_columns_of_its_frame(by_estimator, rows, frame, resvm, tmp_path):
+    _, y = rows
+    if by_estimator:
+        RESVMClassifier(n_models=6, random_state=0).fit(frame, y).save(tmp_path / "m")
+    else:
+        resvm_cli.fit(frame, y, n_models=6).save(tmp_path / "m")
+    model = resvm_cli.load(tmp_path / "m")
+    with pytest.raises(DataError, match="the columns of X are not those of the training rows"):
+        model.predict(frame[["b", "a", "c"]])
+    frame[["c", "a", "b"]].to_csv(tmp_path / "rows.csv", index=False)
+    ran = resvm("predict", tmp_path / "m", tmp_path / "rows.csv", "--format", "tsv")
+    values = [float(line.split(b"\t")[1]) for line in ran.out.splitlines()[1:]]
+    assert values == model.decision_values(frame).tolist()
+    numbered = frame.set_axis([0, 1, 2], axis=1)
+    assert resvm_cli.fit(numbered, y, n_models=6).stored.encoding is None
