@@ -14,7 +14,7 @@ from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import ScoreResult
-    from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreSettings
+    from resvm_cli.commands.score.scored_rows import KnownContamination
     from resvm_cli.files.predictions import Provenance
     from resvm_cli.report.charts import Kind
 
@@ -48,13 +48,6 @@ class FigureOptions:
         max=1_000_000,
     )
     seed: int = method_option("--seed N", "Random seed for the bootstrap.", default=0, min=0)
-
-    def settings(self) -> ScoreSettings:
-        from resvm_cli.commands.score.scored_rows import ScoreSettings
-
-        if self.prevalence is not None and not 0 < self.prevalence < 1:
-            raise CommandLineError(f"--prevalence must be between 0 and 1, got {self.prevalence:g}")
-        return ScoreSettings(_depths(self.top), self.prevalence, self.bootstrap, self.seed)
 
 
 @option_group
@@ -162,6 +155,8 @@ def score(
     from resvm_cli.report import charts
 
     kind = None if outputs.plot is None else charts.kind_of(outputs.plot)
+    if figures.prevalence is not None and not 0 < figures.prevalence < 1:
+        raise CommandLineError(f"--prevalence must be between 0 and 1, got {figures.prevalence:g}")
     if outputs.json and outputs.curve == "-":
         raise CommandLineError("--json and --curve - cannot both write to stdout")
     from resvm_cli.commands.score import score as job
@@ -178,9 +173,10 @@ def score(
         threshold=_threshold(figures.threshold),
         provenance=unlabeled.provenance(),
         model=unlabeled.model,
-        settings=figures.settings(),
-        all_points=outputs.curve is not None,
-        drawings=outputs.plot is not None or outputs.html is not None,
+        top=_depths(figures.top),
+        prevalence=figures.prevalence,
+        n_replicates=figures.bootstrap,
+        seed=figures.seed,
     )
     if "-" in files and not outputs.quiet:
         terminal.announce_stdin()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli import __version__
@@ -43,9 +44,9 @@ def render_page(result: ScoreResult, command: str = "") -> bytes:
     """Render the HTML page; ``command`` is the command line to show on it."""
     plain = plain_data(result)
     files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
-    made = [f"Made by resvm {__version__}, seed {result.settings.seed}.", *NOTES]
-    if result.settings.prevalence is not None:
-        made.append(f"The deployed prevalence is {result.settings.prevalence:g}.")
+    made = [f"Made by resvm {__version__}, seed {result.request.seed}.", *NOTES]
+    if result.request.prevalence is not None:
+        made.append(f"The deployed prevalence is {result.request.prevalence:g}.")
     names = ", ".join(file.name for file in result.files)
     data = {
         **plain,
@@ -61,8 +62,8 @@ def render_page(result: ScoreResult, command: str = "") -> bytes:
 
 def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
     """Return each figure's name, label, and whether higher (1) or lower (-1) is better."""
-    rows: list[tuple[str, str]] = [*(PU if result.pu else AREAS)]
-    if result.pu:
+    rows: list[tuple[str, str]] = [*(PU if result.request.pu else AREAS)]
+    if result.request.pu:
         rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
     else:
         for name, label in AT_THRESHOLD:
@@ -91,23 +92,13 @@ def _numbers(array: Any) -> list[float]:
 
 def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
     drawing = file.drawing
-    assert drawing is not None
-    values = file.figures.values
-    points = drawing.points
-    threshold = values["threshold"]
-    entries = list(
-        zip(points.thresholds.tolist(), points.tp.tolist(), points.fp.tolist(), strict=True)
-    )
+    points, threshold = drawing.points, file.threshold
+    counts = points.thresholds, points.tp, points.fp
+    entries = list(zip(*(column.tolist() for column in counts), strict=True))
     start = sum(1 for entry in entries if entry[0] > threshold)
-    if not start:
-        here = (threshold, 0.0, 0.0)
-    elif "tp" in values:
-        here = (threshold, values["tp"], values["fp"])
-    else:
-        n_unl = values["fraction_positive_unlabeled"] * values["n_unlabeled"]
-        here = (threshold, round(values["recall"] * values["n_positives"]), round(n_unl))
-    if start and entries[start - 1][1:] != here[1:]:  # thinning removed T: add its counts
-        entries.insert(start, here)
+    here = file.table.tp, file.table.fp
+    if start and entries[start - 1][1:] != here:  # thinning removed T: add its counts
+        entries.insert(start, (threshold, *here))
         start += 1
     labels = {**dict(AREAS), **dict(PU)}
     band = drawing.band
@@ -147,9 +138,8 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
 
 def _place_of_threshold(file: FileScore) -> int:
     """Return where the corrected curve has the point at the threshold."""
-    assert file.drawing is not None
     assert file.drawing.corrected is not None
-    return int((file.drawing.corrected.thresholds > file.figures.values["threshold"]).sum())
+    return int((file.drawing.corrected.thresholds > file.threshold).sum())
 
 
 def _finite(value: float) -> float:
@@ -167,16 +157,16 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
         figure = Figure(figsize=(8.4, 4.5 + 0.17 * rows), layout="constrained")
         pr, roc = figure.subplots(1, 2)
         for number, file in enumerate(result.files):
-            _draw_file(pr, roc, file, number, result.pu)
+            _draw_file(pr, roc, file, number, result.request.pu)
         values = result.files[0].figures.values
         chance = result.chance
         by_chance = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
         pr.plot([0, 1], [chance, chance], label=f"chance {chance:.3g}", **by_chance)
         roc.plot([0, 1], [0, 1], label="chance 0.5", **by_chance)
         corrected = "contamination_pos" in values
-        other = "unlabeled rows predicted positive" if result.pu and not corrected else None
+        other = "unlabeled rows predicted positive" if result.request.pu and not corrected else None
         pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
-        if result.pu and not corrected:
+        if result.request.pu and not corrected:
             pr.set(
                 ylabel="known positives among predicted positives",
                 title="Known positives recovered",
@@ -193,9 +183,9 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
                 fontsize=8.5,
             )  # fmt: skip
         note = "dot: at the threshold"
-        if values["threshold"] != values["threshold"]:
+        if math.isnan(result.files[0].threshold):
             note = "a ranking has no threshold"
-        if result.files[0].drawing and result.files[0].drawing.band is not None:
+        if result.files[0].drawing.band is not None:
             note += "; shaded: pointwise 95 %"
         figure.supxlabel(note, fontsize=8, color=GRAY)
         return saved(figure, kind, margin=0.08)
@@ -203,7 +193,6 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
 
 def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> None:
     drawing = file.drawing
-    assert drawing is not None
     color, dashes = COLORS[number % len(COLORS)], DASHES[number % len(DASHES)]
     values = file.figures.values
     style = {"color": color, "ls": dashes, "lw": 1.6}
@@ -235,17 +224,15 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
         pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)
         roc.fill_between(band.grid, band.tpr_low, band.tpr_high, **shade)
     mark = {"marker": "o", "ms": 6, "mfc": color, "mec": "white", "mew": 1.2, "zorder": 5}
-    if values["threshold"] != values["threshold"]:
+    if math.isnan(file.threshold):
         return
     if (corrected := drawing.corrected) is not None:
         # the drawn curve only rises: the dot is its point at the threshold
         place = _place_of_threshold(file)
         at = [corrected.recall[place], corrected.precision[place], corrected.fpr[place]]
-    elif pu:
-        predicted = values["fraction_positive"] * values["n_rows"]
-        known = values["recall"] * values["n_positives"] / predicted if predicted else 1.0
-        at = [values["recall"], known, values["fraction_positive_unlabeled"]]
     else:
-        at = [values["recall"], values["precision"], values["fp"] / values["n_negatives"]]
+        table = file.table
+        precision = table.precision if table.tp + table.fp or not pu else 1.0
+        at = [table.recall, precision, table.fp / (table.fp + table.tn)]
     pr.plot([at[0]], [at[1]], **mark)
     roc.plot([at[2]], [at[0]], **mark)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from resvm_cli.metrics.curves import Curve
 from resvm_cli.report.terminal import finite, harmless, in_options, print_data
 
 if TYPE_CHECKING:
@@ -138,17 +139,17 @@ def show_scores(result: ScoreResult) -> None:
     files = [replace(file, name=harmless(file.name)) for file in result.files]
     lines = _Lines(files)
     values = files[0].figures.values
-    other = "unlabeled" if result.pu else "negative"
-    n_other = values["n_unlabeled" if result.pu else "n_negatives"]
+    other = "unlabeled" if result.request.pu else "negative"
+    n_other = values["n_unlabeled" if result.request.pu else "n_negatives"]
     labels = harmless(result.labels)
     heading = f"{files[0].name} against {labels}" if len(files) == 1 else labels
     text = f"{heading}: {values['n_positives']:,} positive, {n_other:,} {other} rows\n"
     several = len(files) > 1
-    n_drawn = result.settings.n_replicates
+    n_drawn = result.request.n_replicates
     intervals = ""
     if n_drawn and not several:
         intervals = f" (95 % intervals from {n_drawn:,} bootstrap replicates)"
-    if result.pu:
+    if result.request.pu:
         lines.title(f"from positive and unlabeled rows{intervals}")
         lines.figures(PU)
         _thresholds(lines)
@@ -171,7 +172,7 @@ def show_scores(result: ScoreResult) -> None:
     if several:
         _differences(lines)
     text += lines.text()
-    if not result.pu and not several:
+    if not result.request.pu and not several:
         text += _confusion(values)
     for file in files:
         if file.degenerate:
@@ -246,10 +247,10 @@ def plain_data(result: ScoreResult) -> dict[str, Any]:
     """Return the results as plain data, for JSON and the HTML page."""
     content = {
         "labels": result.labels,
-        "pu": result.pu,
-        "bootstrap": result.settings.n_replicates,
-        "seed": result.settings.seed,
-        "deployed_prevalence": result.settings.prevalence,
+        "pu": result.request.pu,
+        "bootstrap": result.request.n_replicates,
+        "seed": result.request.seed,
+        "deployed_prevalence": result.request.prevalence,
         "assumptions": list(result.assumptions),
         "warnings": [in_options(warning) for warning in result.warnings],
         "files": [_flat(file) for file in result.files],
@@ -261,17 +262,17 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
     """Yield every threshold as CSV; with several files, the first column names the file."""
     several = len(result.files) > 1
     header = "threshold,precision,recall,fpr,tp,fp"
-    if result.files[0].corrected is not None:
+    if result.files[0].cases:
         header += ",corrected_precision,corrected_recall,corrected_fpr"
     header += "\n"
     yield (f"file,{header}" if several else header).encode()
     for file in result.files:
         points = file.points
-        assert points is not None
         name = '"' + file.name.replace('"', '""') + '",' if several else ""
         columns = [points.thresholds, points.precision, points.recall, points.fpr]
         columns += [points.tp.astype("int64"), points.fp.astype("int64")]
-        if (curve := file.corrected) is not None:
+        if file.cases:
+            curve = Curve.corrected(points.thresholds, points.recall, points.fpr, file.cases[0])
             columns += [curve.precision, curve.recall, curve.fpr]
         for start in range(0, len(points.thresholds), CURVE_LINES):
             texts = [map(repr, column[start : start + CURVE_LINES].tolist()) for column in columns]

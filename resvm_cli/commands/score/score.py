@@ -12,7 +12,6 @@ import numpy as np
 from resvm_cli.commands.score.scored_rows import (
     KnownContamination,
     ScoreRequest,
-    ScoreSettings,
     read_rows,
 )
 from resvm_cli.errors import DataError, Message, Text
@@ -89,37 +88,25 @@ class Drawing:
 
 
 @dataclass(frozen=True, eq=False)
-class FileScore:
-    """The results for one file."""
-
-    name: str
-    figures: Figures
-    threshold_from: Text
-    provenance: Provenance
-    degenerate: str | None
-    differences: dict[str, Interval]  # from the first file, resampling the same rows in both
-    points: Points | None
-    corrected: Curve | None  # at the same thresholds
-    drawing: Drawing | None
-
-
-@dataclass(frozen=True, eq=False)
 class ScoreResult:
     """The results for all files, with assumptions and warnings."""
 
     files: tuple[FileScore, ...]
-    labels: str
-    pu: bool
+    request: ScoreRequest
     assumptions: tuple[str, ...]
     warnings: tuple[Text, ...]
-    settings: ScoreSettings
+
+    @property
+    def labels(self) -> str:
+        """The name of the file that says which rows are positive."""
+        return name_of(self.request.labels or self.request.positive_ids or "")
 
     @property
     def chance(self) -> float:
         """The precision of a random ranking."""
         values = self.files[0].figures.values
         if "contamination_pos" in values:
-            return self.settings.prevalence or values["contamination_unl"]
+            return self.request.prevalence or values["contamination_unl"]
         return values["n_positives"] / values["n_rows"]
 
 
@@ -127,7 +114,7 @@ def score(request: ScoreRequest, run: Run) -> ScoreResult:
     """Read the files, join them with the labels, and compute the figures."""
     request.check()
     rows = read_rows(request, run)
-    files = []
+    files: list[FileScore] = []
     for number, file in enumerate(rows.files):
         run.progress("scoring", number, len(rows.files))
         if file.ranked and request.threshold is None and not request.pu:
@@ -136,11 +123,9 @@ def score(request: ScoreRequest, run: Run) -> ScoreResult:
         files.append(_score_file(request, rows.positive, file, rows.files[0] if number else None))
     return ScoreResult(
         tuple(files),
-        name_of(request.labels or request.positive_ids or ""),
-        request.pu,
+        request,
         _assumptions(request) if request.pu else (),
         tuple(rows.warnings + (_provenance_warnings(files) if request.pu else [])),
-        request.settings,
     )
 
 
@@ -169,45 +154,25 @@ def _score_file(
         threshold, source = request.threshold, Message("{threshold}")
     elif request.pu and file.ranked:  # by mean values, for which 0.5 has no meaning
         threshold, source = math.nan, Message("a ranking has none; {threshold} sets one")
-    settings = request.settings
-    scored = _ScoredValues(positive, file.values, threshold, settings)
-    cases: list[Contamination] = []
+    scored = FileScore(
+        file.name, file.provenance, positive, file.values, threshold, source, request
+    )
     if request.pu:
-        cases = scored.put_unlabeled(request.known)
+        scored.put_unlabeled()
     else:
         scored.put_labeled()
-    n_predicted = int(np.count_nonzero(file.values > threshold))
-    degenerate = None
-    if n_predicted in (0, len(positive)) and not math.isnan(threshold):
-        degenerate = f"{'all rows are' if n_predicted else 'no row is'} predicted positive at T"
-    differences: dict[str, Interval] = {}
     if first is not None:
-        differences = intervals.paired_differences(
-            positive,
-            first.values,
-            file.values,
-            _roc_auc_pu if request.pu else ScoredLabels.areas,
-            settings.n_replicates,
-            settings.seed,
+        scored.differences.update(
+            intervals.paired_differences(
+                positive,
+                first.values,
+                file.values,
+                _roc_auc_pu if request.pu else ScoredLabels.areas,
+                request.n_replicates,
+                request.seed,
+            )
         )
-    points = corrected = drawing = None
-    if request.all_points or request.drawings:
-        points = Points.from_scores(positive, file.values)
-        if request.all_points and cases:
-            corrected = Curve.corrected(points.thresholds, points.recall, points.fpr, cases[0])
-        if request.drawings:
-            drawing = scored.drawing(points, cases)
-    return FileScore(
-        name=file.name,
-        figures=scored.figures,
-        threshold_from=source,
-        provenance=file.provenance,
-        degenerate=degenerate,
-        differences=differences,
-        points=points if request.all_points else None,
-        corrected=corrected,
-        drawing=drawing,
-    )
+    return scored
 
 
 def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
@@ -254,14 +219,19 @@ def _roc_auc_pu(ranking: ScoredLabels) -> dict[str, FloatArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class _ScoredValues:
+class FileScore:
     """The values of one file, and the figures computed from them."""
 
+    name: str
+    provenance: Provenance
     positive: BoolArray
     scores: FloatArray
     threshold: float
-    settings: ScoreSettings
+    threshold_from: Text
+    request: ScoreRequest
     figures: Figures = field(default_factory=Figures)
+    differences: dict[str, Interval] = field(default_factory=dict)  # from the first file, paired
+    cases: list[Contamination] = field(default_factory=list)  # that figures are corrected for
 
     @cached_property
     def ranking(self) -> ScoredLabels:
@@ -270,6 +240,14 @@ class _ScoredValues:
     @cached_property
     def table(self) -> Confusion:
         return Confusion.at(self.positive, self.scores, self.threshold)
+
+    @property
+    def degenerate(self) -> str | None:
+        """What makes the figures at the threshold meaningless, if anything."""
+        n_predicted = self.table.tp + self.table.fp
+        if math.isnan(self.threshold) or n_predicted not in (0, len(self.positive)):
+            return None
+        return f"{'all rows are' if n_predicted else 'no row is'} predicted positive at T"
 
     def put_labeled(self) -> None:
         """Add all figures where true labels are known."""
@@ -285,14 +263,14 @@ class _ScoredValues:
     def _ranking_statistics(self, ranking: ScoredLabels) -> dict[str, FloatArray]:
         """Return the figures that follow from a ranking alone, also of bootstrap replicates."""
         figures: dict[str, FloatArray] = ranking.areas()
-        if self.settings.prevalence is not None:
-            deployed = ranking.reweighted(self.settings.prevalence)
+        if self.request.prevalence is not None:
+            deployed = ranking.reweighted(self.request.prevalence)
             figures["average_precision_at_prevalence"] = deployed.average_precision()
         figures["partial_roc_auc"] = ranking.partial_roc_auc(PARTIAL_LIMIT)
         for alpha in ALPHAS:
             figures[f"bedroc_{alpha:g}"] = ranking.bedroc(alpha)
         n_rows = len(self.scores)
-        depths = [(str(k), k) for k in self.settings.top if k <= n_rows]
+        depths = [(str(k), k) for k in self.request.top if k <= n_rows]
         depths += [(_percent(part), depth_of(part, n_rows)) for part in FRACTIONS]
         for name, depth in depths:
             figures[f"precision_at_{name}"] = ranking.precision_at(depth)
@@ -303,7 +281,7 @@ class _ScoredValues:
         return figures
 
     def _put_statistics(self, statistics: intervals.Statistics) -> None:
-        n_replicates, seed = self.settings.n_replicates, self.settings.seed
+        n_replicates, seed = self.request.n_replicates, self.request.seed
         if n_replicates:
             drawn = intervals.bootstrap(self.ranking, statistics, n_replicates, seed)
             for name, interval in drawn.items():
@@ -313,19 +291,19 @@ class _ScoredValues:
                 self.figures.values[name] = float(value)
 
     def _put_at_threshold(self) -> None:
-        settings, table = self.settings, self.table
+        request, table = self.request, self.table
         self.figures.values.update(threshold=self.threshold, **vars(table))
-        drawn = intervals.confusion_intervals(table, settings.n_replicates, settings.seed)
+        drawn = intervals.confusion_intervals(table, request.n_replicates, request.seed)
         for name, interval in drawn.items():
-            self.figures.put(name, interval, bool(settings.n_replicates))
-        if settings.prevalence is not None:
+            self.figures.put(name, interval, bool(request.n_replicates))
+        if request.prevalence is not None:
             tpr, fpr = table.recall, table.fp / max(1, table.fp + table.tn)
-            hit, miss = settings.prevalence * tpr, (1 - settings.prevalence) * fpr
+            hit, miss = request.prevalence * tpr, (1 - request.prevalence) * fpr
             precision = hit / (hit + miss) if hit + miss else 0.0
             self.figures.values["precision_at_prevalence"] = precision
 
-    def put_unlabeled(self, known: KnownContamination | None) -> list[Contamination]:
-        """Add figures from P and U; return the contaminations they are corrected for."""
+    def put_unlabeled(self) -> None:
+        """Add figures from P and U, corrected for contamination if it is known."""
         table, values = self.table, self.figures.values
         n_pos, n_unl = int(self.ranking.n_positives), int(self.ranking.n_negatives)
         values.update(n_rows=len(self.scores), n_positives=n_pos, n_unlabeled=n_unl)
@@ -341,22 +319,20 @@ class _ScoredValues:
             pu_score_max=best,
             pu_score_max_from=at,
         )
-        cases: list[Contamination] = []
-        if known is not None:
-            cases = self._put_corrected(known if known.b is not None else self._estimated(known))
+        if (known := self.request.known) is not None:
+            self._put_corrected(known if known.b is not None else self._estimated(known))
         if math.isnan(self.threshold):
             self.figures.clear(AT_THRESHOLD)
-        return cases
 
     def _estimated(self, known: KnownContamination) -> KnownContamination:
         """Return the known contamination, with the estimate filled in for U."""
-        settings = self.settings
+        n_replicates, seed = self.request.n_replicates, self.request.seed
         mixture = ClassMixture.fit(
             self.scores[self.positive],
             self.scores[~self.positive],
             sum(known.a) / 2,
-            n_replicates=settings.n_replicates,
-            seed=settings.seed,
+            n_replicates=n_replicates,
+            seed=seed,
         )
         hint = Message("give a range instead: {contamination_unl:0.1..0.3}")
         if mixture is None:
@@ -372,16 +348,16 @@ class _ScoredValues:
                 f" {100 * estimate.high:.0f} %",
                 hint,
             )
-        self.figures.put("contamination_unl_estimate", estimate, bool(settings.n_replicates))
+        self.figures.put("contamination_unl_estimate", estimate, bool(n_replicates))
         # a + b must be below 1, otherwise P would have no more positives than U
         most = 1 - max(known.a) - 1e-6
         bounds = (min(estimate.low, most), min(estimate.high, most))
         return replace(known, b=bounds, middle=min(estimate.value, most))
 
-    def _put_corrected(self, known: KnownContamination) -> list[Contamination]:
+    def _put_corrected(self, known: KnownContamination) -> None:
         assert known.b is not None
-        cases = contamination_grid(known.a, known.b, self.settings.prevalence, known.middle)
-        n_replicates, seed = self.settings.n_replicates, self.settings.seed
+        cases = contamination_grid(known.a, known.b, self.request.prevalence, known.middle)
+        n_replicates, seed = self.request.n_replicates, self.request.seed
         found = corrected_areas(self.ranking, cases, n_replicates, seed)
         found |= corrected_at_threshold(self.table, cases, n_replicates, seed)
         values = self.figures.values
@@ -392,17 +368,22 @@ class _ScoredValues:
             if len(cases) > 1:
                 values[f"corrected_{name}_least"] = figure.least
                 values[f"corrected_{name}_most"] = figure.most
-        return cases
+        self.cases.extend(cases)
 
-    def drawing(self, points: Points, cases: list[Contamination]) -> Drawing:
-        """Return what plots and pages draw."""
-        n_replicates, seed = self.settings.n_replicates, self.settings.seed
+    @cached_property
+    def points(self) -> Points:
+        return Points.from_scores(self.positive, self.scores)
+
+    @cached_property
+    def drawing(self) -> Drawing:
+        """What plots and pages draw."""
+        n_replicates, seed = self.request.n_replicates, self.request.seed
         band = None
-        if n_replicates or len(cases) > 1:
-            band = curve_band(self.ranking, cases or [None], n_replicates, seed)
+        if n_replicates or len(self.cases) > 1:
+            band = curve_band(self.ranking, self.cases or [None], n_replicates, seed)
         histogram = Histogram.from_scores(self.positive, self.scores)
-        corrected = self._corrected_curve(cases[0]) if cases else None
-        return Drawing(points.thinned(), histogram, band, corrected)
+        corrected = self._corrected_curve(self.cases[0]) if self.cases else None
+        return Drawing(self.points.thinned(), histogram, band, corrected)
 
     def _corrected_curve(self, known: Contamination) -> Curve:
         """Return the corrected curve at the scores of positives and at the threshold."""

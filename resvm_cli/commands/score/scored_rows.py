@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,16 +20,6 @@ from resvm_cli.rows import DataSummary
 from resvm_cli.running.run import Run
 
 BY_ORDER = "rows are joined by id if both files have ids; remove those of one to join by order"
-
-
-@dataclass(frozen=True)
-class ScoreSettings:
-    """Which figures to compute, and the number of bootstrap replicates."""
-
-    top: tuple[int, ...] = (10, 100)
-    prevalence: float | None = None
-    n_replicates: int = 1000
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,9 +45,10 @@ class ScoreRequest:
     threshold: float | None = None
     provenance: Provenance | None = None  # None: as the files state
     model: str | None = None  # its training rows are compared with the rows in ``labels``
-    settings: ScoreSettings = field(default_factory=ScoreSettings)
-    all_points: bool = False  # compute every threshold, for the CSV file
-    drawings: bool = False  # compute thinned curves, bands and histograms, for plots and pages
+    top: tuple[int, ...] = (10, 100)  # depths for precision, recall and enrichment
+    prevalence: float | None = None  # where the model will be used; None: as in the file
+    n_replicates: int = 1000  # of the bootstrap
+    seed: int = 0
 
     def check(self) -> None:
         """Reject missing or contradictory parameters before any file is read."""

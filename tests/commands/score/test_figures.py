@@ -11,7 +11,7 @@ import pytest
 
 from resvm_cli.commands.score import figures
 from resvm_cli.commands.score.score import score
-from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreRequest, ScoreSettings
+from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreRequest
 from resvm_cli.metrics import curves
 from resvm_cli.report import charts
 from resvm_cli.running.run import Run
@@ -31,8 +31,7 @@ def made(tmp_path, monkeypatch, size=300, **options):
     request = ScoreRequest(
         files=("<_script>&.pred",),
         labels="labels",
-        settings=ScoreSettings(n_replicates=50),
-        drawings=True,
+        n_replicates=50,
         **options,
     )
     page = figures.render_page(score(request, Run())).decode()
@@ -106,8 +105,7 @@ def result(tmp_path_factory):
         request = ScoreRequest(
             files=tuple(str(folder / name) for name in names),
             labels=str(folder / "labels"),
-            settings=ScoreSettings(n_replicates=options.pop("n_replicates", 30)),
-            drawings=True,
+            n_replicates=options.pop("n_replicates", 30),
             **options,
         )
         return score(request, Run())
@@ -192,10 +190,9 @@ def drawn_scores(tmp_path, monkeypatch, threshold):
     values = np.append(rng.normal(1, 1, 60), rng.normal(0, 1, 600))
     (tmp_path / "labels").write_text("1\n" * 60 + "0\n" * 600)
     (tmp_path / "p").write_text("".join(f"{value!r}\n" for value in values.tolist()))
-    settings = ScoreSettings(n_replicates=20)
     return score(
         ScoreRequest(("p",), "labels", pu=True, known=RANGES, threshold=threshold,
-                     settings=settings, drawings=True), Run(),
+                     n_replicates=20), Run(),
     )  # fmt: skip
 
 
