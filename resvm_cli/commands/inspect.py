@@ -6,30 +6,24 @@ numpy is imported inside functions, so that --help stays fast.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from resvm_cli.errors import CommandLineError, DataError, Message, ModelError, listed
 from resvm_cli.options.option_groups import argument, fold_options, option_group, option_of
 from resvm_cli.options.running import JSON, RunningOptions, output_option
-from resvm_cli.options.training import (
-    GROUPS,
-    DataOptions,
-    TableOptions,
-    data_option,
-    read_labels,
-)
+from resvm_cli.options.training import GROUPS, DataOptions, TableOptions, data_option
 from resvm_cli.records import dataclass
 from resvm_cli.report.console import rendered
 from resvm_cli.report.terminal import print_data, print_json
 
 if TYPE_CHECKING:
-    from resvm_cli.model.ensemble import Ensemble
-    from resvm_cli.model.importance import FeatureImportance
+    from resvm_cli.model_files.directory import StoredModel
     from resvm_cli.running.run import Run
     from resvm_cli.training.input import TrainingInput
 
+Feature: TypeAlias = dict[str, Any]  # one line of --weights or --importance
 # Manifest keys repeated at the top level of the JSON output.
 DESCRIBING = (
     *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
@@ -62,11 +56,9 @@ class TrainedData:
         return any((self.positives, self.unlabeled, self.data))
 
     def training_input(self, table: TableOptions, groups: str | None) -> TrainingInput:
-        from resvm_cli.training.input import TrainingInput
-
-        declared = {**vars(self), **read_labels(table, self.positive_label, self.negative_label)}
-        weights = declared.pop("positive_weights")
-        return TrainingInput(**declared, weights=weights, groups=groups)
+        given = dict(vars(self))
+        given["weights"] = given.pop("positive_weights")
+        return DataOptions(**given).training_input(None, table, groups=groups)
 
 
 @fold_options
@@ -114,35 +106,22 @@ def inspect(
             else "only --importance uses the data that the model was trained on",
             "use --importance with -P and -U, or with --data",
         )
-    inspection = read_inspection(model, weights=weights, feature_map=feature_map)
+    names = None
+    if feature_map is not None:
+        from resvm_cli.tables.encoding import read_feature_map
+
+        names = read_feature_map(feature_map).names
+    inspection = read_inspection(model, weights=weights, names=names)
     if importance:
         source = trained.training_input(table, groups)
         with running.run() as run:
-            found = read_importance(model, source, feature_map, run)
-        inspection = replace(inspection, importance=found)
+            inspection.features["importance"] = read_importance(model, source, names, run)
     if json:
         print_inspection(inspection)
-    elif inspection.importance is not None:
-        print_features(inspection.importance)
-    elif inspection.weights is not None:
-        print_features(inspection.weights)
+    elif inspection.features:
+        print_features(*inspection.features.values())
     else:
         show_inspection(inspection)
-
-
-@dataclass(frozen=True)
-class FeatureWeight:
-    """A feature of a model: mean and standard deviation of its weight over members.
-
-    Members that weight features have the square of a feature's factor, whose mean over all features
-    is 1; all other members are left out. Otherwise all members must be linear. In a
-    committee, each group's weights are scaled and averaged in the same way as its values.
-    """
-
-    feature: int
-    name: str
-    weight: float
-    deviation: float
 
 
 @dataclass(frozen=True)
@@ -153,34 +132,46 @@ class Inspection:
     manifest: dict[str, Any]
     n_support_vectors: int  # total over all members
     n_pool: int  # distinct support vectors
-    weights: tuple[FeatureWeight, ...] | None = None  # largest first; None unless requested
-    importance: tuple[FeatureImportance, ...] | None = None  # likewise
+    features: dict[str, list[Feature]]  # weights and importance, if requested; largest first
 
 
 def read_inspection(
-    path: str, *, weights: bool = False, feature_map: str | None = None
+    path: str, *, weights: bool = False, names: list[str] | None = None
 ) -> Inspection:
     """Read and verify a model; raise ModelError at the first error."""
     from resvm_cli.files.atomic import read_consistently
-    from resvm_cli.tables.encoding import read_feature_map
 
-    names = None if feature_map is None else read_feature_map(feature_map).names
     return read_consistently(path, lambda: _inspect(path, names, weights=weights))
 
 
+def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
+    from resvm_cli.model_files.directory import load_with_out_of_bag
+
+    stored = load_with_out_of_bag(path, required=False)
+    return Inspection(
+        path,
+        stored.manifest,
+        sum(len(member.support) for member in stored.ensemble.members),
+        len(stored.ensemble.pool),
+        {"weights": _weights(path, stored, names)} if weights else {},
+    )
+
+
 def read_importance(
-    path: str, source: TrainingInput, feature_map: str | None, run: Run
-) -> tuple[FeatureImportance, ...]:
-    """Compute importance from a model and its training data, which are verified by digest."""
+    path: str, source: TrainingInput, names: list[str] | None, run: Run
+) -> list[Feature]:
+    """Compute what permuting each feature costs out of bag: mean and deviation over members.
+
+    The training data is verified by digest. Correlated features have the same group, because they
+    are permuted together.
+    """
     from resvm_cli.model.importance import feature_importance
     from resvm_cli.model.out_of_bag import UnseenMask
     from resvm_cli.model_files.directory import load_model
     from resvm_cli.running import parallel
-    from resvm_cli.tables.encoding import read_feature_map
     from resvm_cli.training.data import TrainingData
     from resvm_cli.training.train import as_stored, redrawn_rows
 
-    names = None if feature_map is None else read_feature_map(feature_map).names
     stored = load_model(path)
     with (
         parallel.inner_threads_held(),
@@ -188,37 +179,39 @@ def read_importance(
     ):
         plan, problems, rows = redrawn_rows(stored, path, data, data.groups(), run)
         mask = UnseenMask(problems, rows)
-        return feature_importance(stored.ensemble, data, mask, plan.seed, run, names)
+        found = feature_importance(stored.ensemble, data, mask, plan.seed, run, names)
+    return [asdict(one) for one in found]
 
 
-def _require_names(path: str, last: int, names: list[str]) -> None:
-    if last > len(names):
+def _names(
+    path: str, features: list[int], stored: StoredModel, names: list[str] | None
+) -> list[str]:
+    """Return the names of features from a map, else from the model's columns, else numbers."""
+    if names is None and stored.encoding is not None:
+        names = stored.encoding.names
+    if names is None:
+        return [str(feature) for feature in features]
+    first, last = 0 if stored.zero_based else 1, max(features, default=0)
+    if last - first >= len(names):
         raise DataError(
             f"{path}: the model uses feature {last:,}, but the map ends at {len(names):,}",
             "use the map that was written together with the training rows",
         )
+    return [names[feature - first] for feature in features]
 
 
-def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
-    from resvm_cli.model_files.directory import load_with_out_of_bag
+def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Feature]:
+    """Return the weight of each feature: mean and deviation over members, largest first.
 
-    stored = load_with_out_of_bag(path, required=False)
-    if names is None and stored.encoding is not None:
-        names = stored.encoding.names
-    return Inspection(
-        path,
-        stored.manifest,
-        sum(len(member.support) for member in stored.ensemble.members),
-        len(stored.ensemble.pool),
-        _weights(path, stored.ensemble, names) if weights else None,
-    )
-
-
-def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[FeatureWeight, ...]:
+    Members that weight features have the square of a feature's factor, whose mean over all features
+    is 1; all other members are left out. Otherwise all members must be linear. In a
+    committee, each group's weights are scaled and averaged in the same way as its values.
+    """
     import numpy as np
 
     from resvm_cli.rows import Columns, Rows
 
+    ensemble = stored.ensemble
     of_members = [member.weights for member in ensemble.members]
     if any(each is not None for each in of_members):
         lines = [each or Rows.empty() for each in of_members]
@@ -248,21 +241,15 @@ def _weights(path: str, ensemble: Ensemble, names: list[str] | None) -> tuple[Fe
             weights[group.columns] = group.weight / len(group.members)
     if not ensemble.linear:
         weights[[each is None for each in of_members]] = 0.0
-    features = columns.present.tolist()
-    if names is not None and features:
-        _require_names(path, features[-1], names)
     means = np.average(table, axis=0, weights=weights)
     deviations = np.sqrt(np.average((table - means) ** 2, axis=0, weights=weights))
-    order = np.argsort(-np.abs(means), kind="stable").tolist()
-    return tuple(
-        FeatureWeight(
-            features[index],
-            names[features[index] - 1] if names is not None else str(features[index]),
-            float(means[index]),
-            float(deviations[index]),
-        )
-        for index in order
-    )
+    order = np.argsort(-np.abs(means), kind="stable")
+    features = columns.present[order].tolist()
+    columns_of = features, _names(path, features, stored, names), means[order], deviations[order]
+    return [
+        {"feature": feature, "name": name, "weight": float(mean), "deviation": float(deviation)}
+        for feature, name, mean, deviation in zip(*columns_of, strict=True)
+    ]
 
 
 def show_inspection(inspection: Inspection) -> None:
@@ -359,21 +346,18 @@ def _pairs(mapping: dict[str, Any]) -> str:
     )
 
 
-def print_features(features: Sequence[FeatureWeight | FeatureImportance]) -> None:
+def print_features(features: list[Feature]) -> None:
     """Print one line per feature, with a header, on stdout."""
-    lines = ["\t".join(field.name for field in fields(features[0]))] if features else []
+    lines = ["\t".join(features[0])] if features else []
     for one in features:
-        cells = {name: repr(value) for name, value in asdict(one).items()}
-        cells["name"] = one.name.replace("\t", " ").replace("\n", " ")
+        cells = {name: repr(value) for name, value in one.items()}
+        cells["name"] = one["name"].replace("\t", " ").replace("\n", " ")
         lines.append("\t".join(cells.values()))
     print_data("\n".join([*lines, ""]))
 
 
 def print_inspection(inspection: Inspection) -> None:
-    asked, manifest = inspection.weights, inspection.manifest
-    weights = {} if asked is None else {"weights": [asdict(one) for one in asked]}
-    if inspection.importance is not None:
-        weights["importance"] = [asdict(one) for one in inspection.importance]
+    manifest = inspection.manifest
     print_json(
         "inspect",
         {
@@ -384,7 +368,7 @@ def print_inspection(inspection: Inspection) -> None:
             "n_support_vectors": inspection.n_support_vectors,
             "n_distinct_support_vectors": inspection.n_pool,
             "member_bytes": _member_bytes(manifest),
-            **weights,
+            **inspection.features,
             "manifest": manifest,
         },
     )

@@ -144,7 +144,9 @@ def fold_options(command: Command) -> Command:
     options: list[inspect.Parameter] = []
     for name, parameter in declared.items():
         options += _options_of(groups[name]) if name in groups else [parameter]
-    _set_options(spelled_out, options)
+    options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+    vars(spelled_out)["__signature__"] = inspect.Signature(options)
+    spelled_out.__annotations__ = {option.name: option.annotation for option in options}
     return spelled_out
 
 
@@ -184,12 +186,6 @@ def _options_of(group: Any) -> tuple[inspect.Parameter, ...]:
         )
         for field in fields(group)
     )
-
-
-def _set_options(command: Command, options: list[inspect.Parameter]) -> None:
-    keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
-    vars(command)["__signature__"] = inspect.Signature(keywords)
-    command.__annotations__ = {option.name: option.annotation for option in keywords}
 
 
 def arrange(options: MutableSequence[Any]) -> None:
@@ -241,8 +237,7 @@ def _label(option: Any) -> str:
 def _usage(argument: Any, context: Any) -> list[str]:
     """Return an argument in the usual notation; typer would put required ones in braces."""
     del context
-    name = str(argument.metavar)
-    return [name if argument.required or name.startswith("[") else f"[{name}]"]
+    return [str(argument.metavar)]
 
 
 def panel_of(option: Any) -> str:

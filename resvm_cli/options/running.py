@@ -84,13 +84,11 @@ class RunningOptions:
     @contextmanager
     def run(self, cluster: ClusterOptions | None = None) -> Iterator[Run]:
         """Yield the command's run, on the cluster if one was given."""
-        with command_run(self.quiet) as plain:
-            limited = self._limited(plain)
-            if cluster is None:
-                yield limited
-                return
-            with cluster.connected(limited) as run:
-                yield run
+        with (
+            command_run(self.quiet) as plain,
+            (cluster or ClusterOptions()).connected(self._limited(plain)) as run,
+        ):
+            yield run
 
     def _limited(self, run: Run) -> Run:
         return replace(run, jobs=self.jobs)

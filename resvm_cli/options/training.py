@@ -13,7 +13,6 @@ from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, Sca
 
 if TYPE_CHECKING:
     from resvm_cli.tables.encoding import TableReading
-    from resvm_cli.training.choice import TrainingChoice
     from resvm_cli.training.input import TrainingInput
 
 column_option = partial(option, panel="Columns")
@@ -227,18 +226,6 @@ NUMBERS_OR_WORDS = {
 @table_options(METHOD_OPTIONS)
 class MethodOptions:
     """The parameters of an ensemble, or how to choose them."""
-
-    def given(self, others: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:
-        """Return what the user gave of these options and ``others``, converted for the engine."""
-        return given_values({**vars(self), **others}, explicit)
-
-    def choice(
-        self, others: Mapping[str, Any], explicit: Collection[str]
-    ) -> tuple[TrainingChoice, ScaleChoice | None]:
-        """Return what to train and how to scale, from these options and ``others``."""
-        from resvm_cli.training.choice import training_choice
-
-        return training_choice(self.given(others, explicit))
 
 
 def given_values(values: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:

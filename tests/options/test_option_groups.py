@@ -24,7 +24,7 @@ from resvm_cli.options.option_groups import (
     option_text,
     panel_of,
 )
-from resvm_cli.options.training import DataOptions, MethodOptions, TableOptions
+from resvm_cli.options.training import DataOptions, MethodOptions, TableOptions, given_values
 from resvm_cli.options.values import parse_choice, parse_kernel
 from resvm_cli.parameters import (
     AUTO_NAMES,
@@ -40,7 +40,7 @@ from resvm_cli.parameters import (
     MethodParameters,
 )
 from resvm_cli.tables.encoding import MISSING_RULES, ColumnRoles, TableReading
-from resvm_cli.training.choice import TrainingChoice
+from resvm_cli.training.choice import TrainingChoice, training_choice
 from resvm_cli.training.input import TrainingInput
 
 
@@ -143,25 +143,29 @@ PARAMETERS = {
 }
 
 
+def chosen(options, others, explicit):
+    return training_choice(given_values({**vars(options), **others}, explicit))
+
+
 def test_every_option_of_the_method_reaches_the_parameters():
     assert set(names_of(MethodOptions)) == {*METHOD_TABLE, *TRAINING_TABLE} - {"seed", "scale"}
     given = {**PARAMETERS, "gamma": "0.25", "kernel": "1"}
     del given["c_pos"]  # not for bagging
     del given["w_pos"], given["n_pos"], given["bias"]
     options = MethodOptions(**given)
-    choice, scale = options.choice({"scale": "minmax", "seed": 11}, {*given, "scale", "seed"})
+    choice, scale = chosen(options, {"scale": "minmax", "seed": 11}, {*given, "scale", "seed"})
     expected = {name: PARAMETERS[name] for name in given}
     assert choice == TrainingChoice.from_params(MethodParameters(**expected, seed=11))
     assert scale == "minmax"
-    assert MethodOptions().choice({}, ()) == (TrainingChoice(), None)
+    assert chosen(MethodOptions(), {}, ()) == (TrainingChoice(), None)
 
 
 def test_auto_keeps_what_was_given_and_leaves_the_scaling_open_where_it_was_not():
     options = MethodOptions(auto="single", gamma="0.5")
-    choice, scale = options.choice({"scale": "none"}, ("auto", "gamma"))
+    choice, scale = chosen(options, {"scale": "none"}, ("auto", "gamma"))
     assert (choice.auto, choice.kept, scale) == ("single", ("auto", "gamma"), "auto")
     options = MethodOptions(auto="committee")
-    assert options.choice({"scale": "none"}, ("auto", "scale"))[1] is None
+    assert chosen(options, {"scale": "none"}, ("auto", "scale"))[1] is None
 
 
 def test_every_option_of_the_data_reaches_the_training_input():

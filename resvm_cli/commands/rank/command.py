@@ -32,6 +32,7 @@ from resvm_cli.options.training import (
     DataOptions,
     MethodOptions,
     TableOptions,
+    given_values,
     method_option,
 )
 from resvm_cli.options.values import parse_choice
@@ -152,7 +153,7 @@ def rank(
         raise CommandLineError("--force requires -o/--output")
     if no_auto and "auto" in explicit:
         raise CommandLineError("give either --auto or --no-auto, not both")
-    given = method.given({**vars(data), "seed": seed}, explicit)
+    given = given_values({**vars(method), **vars(data), "seed": seed}, explicit)
     choose = ranking_choice if model is None and not no_auto else training_choice
     choice, scale = choose(given)
     request = RankRequest(

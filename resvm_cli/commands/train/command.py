@@ -24,6 +24,7 @@ from resvm_cli.options.training import (
     MethodOptions,
     TableOptions,
     data_option,
+    given_values,
     method_option,
 )
 from resvm_cli.options.values import parse_members, parse_task
@@ -77,6 +78,7 @@ def train(
     explicit = explicit_options(context)
     _check_together(explicit)
     from resvm_cli.commands.train import train as job
+    from resvm_cli.training.choice import training_choice
 
     if grow is not None:
         source = data.training_input(None, table, groups=groups)
@@ -84,7 +86,8 @@ def train(
             result = job.grow(source, output, grow, run)
         training.report(result, json=json, quiet=running.quiet)
         return
-    choice, scale = method.choice({**vars(data), "seed": seed}, explicit)
+    given = given_values({**vars(method), **vars(data), "seed": seed}, explicit)
+    choice, scale = training_choice(given)
     source = data.training_input(scale, table, groups=groups, unchecked=no_check)
     if task is not None or members is not None:
         wanted = parse_members(members) if members is not None else parse_task(task or "")
