@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import asdict, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from resvm_cli.errors import DataError, FileError, ParameterError
+from resvm_cli.errors import DataError, FileError, ParameterError, ResvmError
 from resvm_cli.options.option_groups import argument, fold_options, option
 from resvm_cli.options.running import JSON, QUIET, command_run
 from resvm_cli.options.training import ZERO_BASED, TableOptions
@@ -63,7 +63,7 @@ def check(
 
     precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
     reports = []
-    unread: list[FileError] = []
+    failures: list[ResvmError] = []
     with command_run(quiet) as run:
         for path in files:
             try:
@@ -76,7 +76,7 @@ def check(
                     table=table.reading(),
                 )
             except FileError as error:
-                unread.append(error)  # still check the other files
+                failures.append(error)  # still check the other files
                 continue
             reports.append(checked)
             if not json:
@@ -88,13 +88,12 @@ def check(
         for each in found:
             del each["indices"]
         print_json("check", {"files": found})
-    unsound = [checked.path for checked in reports if not checked.sound]
-    for failure in unread[:-1] if not unsound else unread:
+    if unsound := [checked.path for checked in reports if not checked.sound]:
+        failures.append(DataError(f"not sound: {', '.join(unsound)}"))
+    for failure in failures[:-1]:
         terminal.show_error(failure)
-    if unsound:
-        raise DataError(f"not sound: {', '.join(unsound)}")
-    if unread:
-        raise unread[-1]
+    if failures:
+        raise failures[-1]
 
 
 @dataclass
@@ -277,9 +276,8 @@ class _Statistics:
         if self._stats is not None and last < MAX_FEATURES:
             self._stats.add(rows)
             if len(self._features) <= last:
-                larger = np.zeros(max(last + 1, 2 * len(self._features)), np.uint64)
-                larger[: len(self._features)] = self._features
-                self._features = larger
+                n_more = max(last + 1 - len(self._features), len(self._features))
+                self._features = np.pad(self._features, (0, n_more))
             numbers = (rows.row_numbers + found.n_rows).astype(np.uint64)
             np.add.at(self._features, rows.indices, _mixed(numbers, bits))
         else:

@@ -17,7 +17,7 @@ from resvm_cli.options.running import JSON, QUIET, command_run, output_option, r
 from resvm_cli.options.training import ZERO_BASED, TableOptions, data_option
 from resvm_cli.options.values import parse_choice, single_number
 from resvm_cli.records import dataclass
-from resvm_cli.report.terminal import note, print_result, say
+from resvm_cli.report.terminal import note, print_result, say_row
 from resvm_cli.running.run import Run, done_when
 from resvm_cli.tables.encoding import TableReading
 
@@ -306,6 +306,6 @@ def show_simulation(result: SimulateResult) -> None:
         ("seed", str(result.seed)),
         ("written to", result.path),
     ):
-        say(f"{name:>10}  {text}")
+        say_row(name, text)
     if not (result.test_pos and result.test_neg):
         note("test.svm lacks a class: no rows were left for it; request smaller sets")

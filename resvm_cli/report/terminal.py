@@ -64,8 +64,13 @@ def in_options(text: Text) -> str:
     return str(render(text, option_name))
 
 
+def say_row(name: str, text: str) -> None:
+    """Print a line of a summary on stderr: its name, then what there is to say."""
+    say(f"{name:>10}  {text}")
+
+
 def note(text: Text) -> None:
-    say(f"{'note':>10}  {in_options(text)}")
+    say_row("note", in_options(text))
 
 
 def announce_stdin() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from resvm_cli.report.terminal import print_json, say
+from resvm_cli.report.terminal import print_json, say_row
 
 if TYPE_CHECKING:
     from resvm_cli.model.plan import ModelPlan, Plan
@@ -38,10 +38,7 @@ def _show(result: TrainResult) -> None:
 
     plan = result.plan
     rows = [
-        (
-            "data",
-            f"{rows_of(plan)}, {result.manifest['n_features']:,} features",
-        ),
+        ("data", f"{rows_of(plan)}, {result.manifest['n_features']:,} features"),
         ("method", plan.method),
         *(_committee(plan) if len(plan.plans) > 1 else _setting(plan.plans[0])),
         ("seed", str(plan.seed)),
@@ -55,8 +52,8 @@ def _show(result: TrainResult) -> None:
         rows.insert(2, ("features", ", ".join(treated)))
     rows += _expected(result.expected)
     for name, text in rows:
-        say(f"{name:>10}  {text}")
-    say(f"{'model':>10}  {result.path}")
+        say_row(name, text)
+    say_row("model", result.path)
 
 
 def _setting(plan: Plan) -> list[tuple[str, str]]:

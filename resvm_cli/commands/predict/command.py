@@ -11,8 +11,8 @@ from resvm_cli.options.running import JSON, TASK, ClusterOptions, RunningOptions
 from resvm_cli.options.training import ANNOTATE, ZERO_BASED, PredictedTableOptions, method_option
 from resvm_cli.options.values import parse_choice, parse_number, parse_task
 from resvm_cli.parameters import RULE_NAMES, check_contamination
-from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say
-from resvm_cli.running.run import Share, done_when
+from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say_row
+from resvm_cli.running.run import done_when
 
 if TYPE_CHECKING:
     from resvm_cli.commands.predict.predict import FilesResult, PredictResult
@@ -110,7 +110,17 @@ def predict(
         )
     share = None if task is None else parse_task(task)
     sources = files or ["-"]
-    _check_outputs(sources, output, out_dir, share)
+    if out_dir is None:
+        if len(sources) > 1:
+            raise CommandLineError(
+                f"{len(sources)} input files: each needs its own output",
+                "use --out-dir DIR; or, for one file, resvm predict MODEL FILE -o OUTPUT",
+            )
+        if share is not None:
+            raise CommandLineError("--task needs --out-dir: tasks divide the input files")
+    elif output != "-" or annotate is not None:
+        other = "-o" if output != "-" else "--annotate"
+        raise CommandLineError(f"{other} and --out-dir cannot be combined")
     from resvm_cli.commands.predict import predict as job
     from resvm_cli.commands.predict.scoring import PredictRequest
 
@@ -134,8 +144,6 @@ def predict(
     )
     request.check()
     if out_dir is not None:
-        if annotate is not None:
-            raise CommandLineError("--annotate and --out-dir cannot be combined")
         with running.run(cluster) as run:
             result = job.predict_files(request, sources, out_dir, share, run)
         if not running.quiet:
@@ -151,23 +159,6 @@ def predict(
         predicted = job.predict(request, run)
     if json:
         _print_prediction(predicted, request)
-
-
-def _check_outputs(
-    sources: list[str], output: str, out_dir: str | None, share: Share | None
-) -> None:
-    """Reject several input files when there is only one output path."""
-    if out_dir is not None:
-        if output != "-":
-            raise CommandLineError("-o and --out-dir cannot be combined")
-        return
-    if len(sources) > 1:
-        raise CommandLineError(
-            f"{len(sources)} input files: each needs its own output",
-            "use --out-dir DIR; or, for one file, resvm predict MODEL FILE -o OUTPUT",
-        )
-    if share is not None:
-        raise CommandLineError("--task needs --out-dir: tasks divide the input files")
 
 
 def _threshold(text: str) -> float | ThresholdRule:
@@ -198,8 +189,8 @@ def _show_files(result: FilesResult) -> None:
         text += f", {result.n_skipped:,} finished before"
     if result.n_elsewhere:
         text += f", {result.n_elsewhere:,} left to other tasks"
-    say(f"{'files':>10}  {text}")
-    say(f"{'written to':>10}  {result.path}")
+    say_row("files", text)
+    say_row("written to", result.path)
 
 
 def _print_prediction(result: PredictResult, request: PredictRequest) -> None:

@@ -16,7 +16,7 @@ from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.model_files.directory import read_manifest
 from resvm_cli.records import dataclass
-from resvm_cli.rows import DataSummary
+from resvm_cli.rows import RowDigest
 from resvm_cli.running.run import Run
 
 BY_ORDER = "rows are joined by id if both files have ids; remove those of one to join by order"
@@ -185,16 +185,16 @@ def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
     assert request.labels is not None
     path = request.model
     manifest = read_consistently(path, lambda: read_manifest(path))
-    surveys = {True: DataSummary(), False: DataSummary()}
+    digests = {True: RowDigest(), False: RowDigest()}
     start = 0
     for block in read_blocks(request.labels, zero_based=manifest["zero_based"], workers=2):
         here = positive[start : start + len(block)]
-        for kind, survey in surveys.items():
-            survey.add(block.rows.take(np.flatnonzero(here == kind)))
+        for kind, digest in digests.items():
+            digest.add(block.rows.take(np.flatnonzero(here == kind)))
         start += len(block)
     return bool(
-        surveys[True].digest() == manifest["data"]["positive"]["sha256"]
-        or surveys[False].digest() == manifest["data"]["unlabeled"]["sha256"]
+        digests[True].digest() == manifest["data"]["positive"]["sha256"]
+        or digests[False].digest() == manifest["data"]["unlabeled"]["sha256"]
     )
 
 

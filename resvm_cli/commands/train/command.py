@@ -29,7 +29,7 @@ from resvm_cli.options.training import (
 )
 from resvm_cli.options.values import parse_members, parse_task
 from resvm_cli.report import training
-from resvm_cli.report.terminal import print_json, say
+from resvm_cli.report.terminal import print_json, say_row
 from resvm_cli.running.run import done_when
 
 if TYPE_CHECKING:
@@ -113,18 +113,13 @@ def _check_together(explicit: set[str]) -> None:
     if not modes:
         return
     (mode,) = modes
-    unneeded = {"force", "resume"}
+    refused, why = {"force", "resume"}, "rerun the same command to resume an interrupted part"
     if mode == "grow":
-        # the model records how it was trained
-        unneeded = {*names_of(MethodOptions), "scale", "seed", "force", "no_check", "resume"}
-    for name in sorted(unneeded & explicit):
+        refused |= {*names_of(MethodOptions), "scale", "seed", "no_check"}
+        why = "the model records how it was trained"
+    for name in sorted(refused & explicit):
         option = name.replace("_", "-")
-        raise CommandLineError(
-            f"--{mode} and --{option} cannot be combined",
-            "the model records how it was trained"
-            if mode == "grow"
-            else "rerun the same command to resume an interrupted part",
-        )
+        raise CommandLineError(f"--{mode} and --{option} cannot be combined", why)
     if mode != "grow" and "output" not in explicit:
         raise CommandLineError(
             f"--{mode} needs -o: every part needs its own directory", "such as -o part-3"
@@ -135,8 +130,8 @@ def _show_part(part: PartResult) -> None:
     if not part.members:
         return
     first, last = part.members[0], part.members[-1]
-    say(f"{'members':>10}  {first} to {last} of {part.n_models}, {part.n_trained} of them new")
-    say(f"{'part':>10}  {part.path}")
+    say_row("members", f"{first} to {last} of {part.n_models}, {part.n_trained} of them new")
+    say_row("part", part.path)
 
 
 def _print_part(part: PartResult) -> None:
