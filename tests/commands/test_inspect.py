@@ -90,6 +90,12 @@ def test_weights_are_those_that_members_judge_by_and_have_names(resvm, tmp_path)
         assert float(deviation) == pytest.approx(of_members.std(), abs=1e-12)
     told = json.loads(resvm("inspect", "m", "--weights", "--json", cwd=tmp_path).out)
     assert told["weights"][0]["name"] == "1"
+    # a map from stdin can be read only once, also if two lists of features need it
+    both = ("--weights", "--importance", "--json", "--map", "-", *trained[:4])
+    ran = resvm("inspect", "m", *both, cwd=tmp_path, stdin=(tmp_path / "map.json").read_bytes())
+    assert ran.code == 0, ran.err
+    for name in ("weights", "importance"):
+        assert {one["name"] for one in json.loads(ran.out)[name]} == {"mw", "kind=a", "kind=b"}
     assert "weights" not in json.loads(resvm("inspect", "m", "--json", cwd=tmp_path).out)
 
 
@@ -153,6 +159,21 @@ def test_a_mixed_model_is_told_setting_by_setting(problem, resvm, tmp_path):
     assert "scaling" not in found
     # only the members that weight features have weights here
     assert np.mean([each["weight"] for each in found["weights"]]) == pytest.approx(1.0)
+
+
+def test_names_of_features_counted_from_0_begin_at_the_first(resvm, tmp_path):
+    rng = np.random.default_rng(4)
+    for name, shift in (("pos", 2.0), ("unl", 0.0)):
+        rows = rng.normal(shift, 1.0, (30, 2)) * [1.0, 0.1]
+        text = "".join(f"1 0:{a:.3f} 1:{b:.3f}\n" for a, b in rows)
+        (tmp_path / f"{name}.svm").write_text(text)
+    (tmp_path / "d.csv").write_text("size,width\n1,2\n")
+    resvm("convert", "d.csv", "--map", "map.json", "-o", "d.svm", cwd=tmp_path)
+    data = ("-P", "pos.svm", "-U", "unl.svm", "--zero-based", "-t", "linear", "--n-models", 3)
+    assert resvm("train", *data, "-o", "m", cwd=tmp_path).code == 0
+    ran = resvm("inspect", "m", "--weights", "--map", "map.json", cwd=tmp_path)
+    lines = [line.split("\t")[:2] for line in ran.out.decode().splitlines()[1:]]
+    assert sorted(lines) == [["0", "size"], ["1", "width"]]
 
 
 def test_weights_are_refused_where_there_are_none(model, resvm, tmp_path):
