@@ -228,12 +228,7 @@ def test_the_pr_curve_is_on_the_left_and_the_roc_curve_on_the_right(tmp_path, mo
     drawn = []
     monkeypatch.setattr(figures, "saved", lambda figure, *_, **more: drawn.append(figure) or b"")
     _, _, positive, values = made(tmp_path, monkeypatch)
-    request = ScoreRequest(
-        files=("<_script>&.pred",),
-        labels="labels",
-        settings=ScoreSettings(n_replicates=0),
-        drawings=True,
-    )
+    request = ScoreRequest(files=("<_script>&.pred",), labels="labels", n_replicates=0)
     figures.plot_curves(score(request, Run()), "svg")
     left, right = (axes.get_lines()[0].get_xydata() for axes in drawn[0].axes)
     best = positive[np.argsort(-values)]
