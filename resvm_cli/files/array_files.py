@@ -1,9 +1,8 @@
-"""Read matrices from NumPy, Matrix Market and Parquet files.
+"""Read matrices from NumPy and Parquet files.
 
 Loading a file never executes code: arrays of Python objects are rejected. A file is memory-mapped
 or read some rows at a time, and only the columns in use, so that a small file that claims to be
-large cannot fill the memory. NumPy and Parquet files are read by their own packages. Matrix Market
-text is parsed here, because scipy's compiled reader crashes on truncated files.
+large cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import cannot_spool
 from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.rows import FloatArray, Rows
 
 LABELS, IDS = "labels", "ids"  # stored next to the arrays of a sparse matrix
 # The arrays that scipy.sparse.save_npz writes in addition to format, shape and data.
@@ -52,7 +51,7 @@ TEXT_TYPES = ("string", "large_string", "binary", "large_binary")  # of Parquet
 INTEGER_TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}  # in int64
 BATCH_ROWS = 1 << 12
 MAX_CELLS = 1 << 24  # per block
-MAX_FEATURES = MAX_SIZE = 2**31 - 2
+MAX_FEATURES = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
 MAX_CHUNK = 1 << 28  # bytes that HDF5 decompresses at once
 MAX_RATIO = 1 << 14  # claimed bytes per stored byte
@@ -63,15 +62,6 @@ READ_ERRORS = (
     *(SyntaxError, TokenError, BadZipFile, struct.error, zlib.error),
     RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression
 )
-_BANNER = re.compile(
-    rb"%%MatrixMarket\s+matrix\s+(coordinate|array)\s+(real|double|integer|pattern)"
-    rb"\s+(general|symmetric|skew-symmetric)\s*",
-    re.IGNORECASE,
-)
-_SIZES = re.compile(  # after comments and blank lines
-    rb"(?:%.*\n|[ \t\r]*\n)*[ \t]*(\d{1,18})[ \t]+(\d{1,18})(?:[ \t]+(\d{1,18}))?[ \t\r]*(?:\n|$)"
-)
-_PLAIN = re.compile(rb"[-+.0-9eE\s]*")
 AnyArray: TypeAlias = npt.NDArray[Any]
 
 
@@ -316,10 +306,6 @@ def open_arrays(name: str, path: str, kind: Kind, array: str | None) -> Table | 
     """Open the matrix in a file other than HDF5; ``array`` names it if there are several."""
     if kind == "parquet":
         return ParquetTable(name, path)
-    if kind == "matrix market":
-        with reading(name, "Matrix Market"), open(path, "rb") as file:
-            content = parse_matrix_market(file.read())
-        return _dense(name, content) if isinstance(content, np.ndarray) else _sparse(name, content)
     with reading(name, "a NumPy file"):
         content = np.load(path, mmap_mode="r" if kind == "npy" else None, allow_pickle=False)
         if kind == "npy":
@@ -355,8 +341,9 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> Spar
             inside = (-n_rows < indices[0]) & (indices[0] < n_columns)
             data, indices = data[inside], [indices[0][inside]]
         elif form == "coo":  # scipy may truncate an index to 32 bits before it checks the range
-            row, column = indices
-            indices = [_indices(row, 0, n_rows), _indices(column, 0, n_columns)]
+            for numbers, size in zip(indices, (n_rows, n_columns), strict=True):
+                if len(numbers) and not (numbers.min() >= 0 and numbers.max() < size):
+                    raise ValueError(f"a row or column number is not in 0..{size - 1:,}")
         elif np.diff(indices[1].astype(np.int64)).min(initial=0) < 0:  # which scipy may miss
             raise ValueError("indptr decreases")
         stored = (data, tuple(indices)) if form == "coo" else (data, *indices)
@@ -504,63 +491,3 @@ def package(module: str, package: str, name: str, what: str) -> ModuleType:
             f"{name}: {what}, which needs the package {package}",
             f"pip install {package}, or resvm-cli[convert]",
         ) from None
-
-
-def parse_matrix_market(text: bytes) -> Any:
-    """Parse Matrix Market text to a dense array or a scipy sparse matrix.
-
-    Raises ValueError if the text is invalid. Memory is bounded by the length of the text.
-    """
-    from scipy.sparse import coo_matrix
-
-    banner, _, rest = text.partition(b"\n")
-    words = _BANNER.fullmatch(banner)
-    if words is None:
-        raise ValueError(
-            "expected '%%MatrixMarket matrix' on the first line, then coordinate or array; real,"
-            " integer or pattern; general, symmetric or skew-symmetric"
-        )
-    form, field, symmetry = (word.lower().decode() for word in words.groups())
-    sizes = _SIZES.match(rest)
-    if sizes is None or (sizes[3] is None) != (form == "array"):
-        raise ValueError("the line with the size is missing or wrong")
-    n_rows, n_columns, n_entries = (int(size or 0) for size in sizes.groups())
-    rest = rest[sizes.end() :]
-    if n_rows > MAX_SIZE or n_columns > MAX_SIZE:
-        raise ValueError(f"{n_rows:,} rows by {n_columns:,} columns is too large")
-    require_rows(n_rows, len(text))
-    if not _PLAIN.fullmatch(rest):
-        raise ValueError("expected plain numbers after the size line")
-    numbers = np.array(rest.split(), np.float64)
-    if symmetry != "general" and n_rows != n_columns:
-        raise ValueError(f"{symmetry}, but not square")
-    if form == "array":
-        if field == "pattern" or symmetry != "general":
-            raise ValueError("a dense matrix must be general")
-        if len(numbers) != n_rows * n_columns:
-            raise ValueError(f"expected {n_rows * n_columns:,} numbers, got {len(numbers):,}")
-        return numbers.reshape(n_columns, n_rows).T
-    width = 2 if field == "pattern" else 3
-    if len(numbers) != width * n_entries:
-        raise ValueError(
-            f"expected {n_entries:,} entries of {width} numbers, got {len(numbers):,} numbers"
-        )
-    table = numbers.reshape(-1, width)
-    rows, columns = _indices(table[:, 0], 1, n_rows), _indices(table[:, 1], 1, n_columns)
-    values = np.ones(len(table)) if field == "pattern" else table[:, 2]
-    if symmetry != "general":
-        mirrored = rows != columns
-        sign = -1.0 if symmetry == "skew-symmetric" else 1.0
-        values = np.append(values, sign * values[mirrored])
-        rows, columns = np.append(rows, columns[mirrored]), np.append(columns, rows[mirrored])
-    return coo_matrix((values, (rows, columns)), shape=(n_rows, n_columns))
-
-
-def _indices(numbers: AnyArray, first: int, size: int) -> IntArray:
-    """Convert row or column numbers that start at ``first`` to integers that start at 0."""
-    if len(numbers) and not (numbers.min() >= first and numbers.max() < first + size):
-        raise ValueError(f"a row or column number is not in {first}..{first + size - 1:,}")
-    whole = numbers.astype(np.int64)
-    if (whole != numbers).any():
-        raise ValueError("a row or column number is not an integer")
-    return whole - first

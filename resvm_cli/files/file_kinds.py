@@ -53,6 +53,7 @@ _WORDS: dict[Kind, str] = {
     "utf-16": "text encoded as UTF-16",
     "sdf": "molecules in SDF",
 }
+UNSUPPORTED = ("excel", "matrix market")
 # The counts line of a molecule, the end of its atoms and bonds, and the end of its record.
 _SDF = re.compile(rb"^[ \d]{6}.{0,40}V[23]000\s*$|^M  END\s*$|^\$\$\$\$\s*$", re.MULTILINE)
 _PAIR = re.compile(r"(?:\d+|qid):[-+.\w]")
@@ -126,7 +127,7 @@ def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
     if head and is_smiles(name, head):
         refuse_smiles(name, head)
     if head and (kind := kind_of(head)) != "svmlight":
-        fault = "which cannot be read" if kind == "excel" else "not svmlight text"
+        fault = "which cannot be read" if kind in UNSUPPORTED else "not svmlight text"
         raise ForeignFormat(f"{name}: {_WORDS[kind]}, {fault}", _advice(kind, head, name))
     yield from text
 
@@ -167,6 +168,11 @@ def _advice(kind: Kind, head: bytes, name: str) -> Text:
         return "save the sheet as CSV, and give that file instead"
     if kind == "zip":
         return f"unpack it first: unzip {shlex.quote(name)}"
+    if kind == "matrix market":
+        path = "FILE.mtx" if name == name_of(STDIN) else name
+        code = "import scipy.io, scipy.sparse as s"
+        code += f"; s.save_npz('data.npz', s.csr_matrix(scipy.io.mmread({path!r})))"
+        return f"convert it to .npz in Python: {code}"
     if kind == "utf-16":
         return f"convert it to UTF-8: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)}"
     if kind == "sdf":

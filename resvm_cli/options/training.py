@@ -138,8 +138,8 @@ class DataOptions:
 
     positives: str | None = data_option(
         "-P, --positives FILE",
-        "Known positives: svmlight text or a table (CSV, TSV, Parquet, .npy, .npz, Matrix Market,"
-        " HDF5, .h5ad); - is stdin.",
+        "Known positives: svmlight text or a table (CSV, TSV, Parquet, .npy, .npz, HDF5, .h5ad);"
+        " - is stdin.",
     )
     unlabeled: str | None = data_option("-U, --unlabeled FILE", "Unlabeled rows.")
     data: str | None = data_option("--data FILE", "One labeled file instead of -P and -U.")

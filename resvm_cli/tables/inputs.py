@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1 << 12  # per block of a sparse matrix
 SHOWN = 20
-UNREADABLE = ("excel", "zip", "utf-16", "sdf")
+UNREADABLE = ("excel", "matrix market", "zip", "utf-16", "sdf")
 
 
 class RowInput:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,73 +20,15 @@ from hypothesis.extra import numpy as arrays_of
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import array_files
-from resvm_cli.files.array_files import SparseFile, array_path, open_arrays, parse_matrix_market
+from resvm_cli.files.array_files import SparseFile, array_path, open_arrays
 from resvm_cli.files.delimited import Table
 from resvm_cli.files.hdf5_files import open_hdf5
 from resvm_cli.files.sources import Source
 from tests.conftest import assert_exit
 
-MATRIX = b"%%MatrixMarket matrix coordinate real general\n%\n2 3 3\n1 1 .5\n1 3 -2\n2 2 7e-1\n"
-
 
 def convert(resvm, path: Path):
     return resvm("convert", path, "-q")
-
-
-def test_a_matrix_market_file_that_is_cut_short_is_refused(resvm, tmp_path):
-    # it ends scipy's reader with a segmentation fault
-    (tmp_path / "x.mtx").write_bytes(MATRIX[:-5])
-    assert_exit(convert(resvm, tmp_path / "x.mtx"), 3, "cannot be read as Matrix Market")
-
-
-def test_every_beginning_of_a_matrix_is_refused():
-    whole = MATRIX.rstrip(b"\n")
-    for end in range(len(whole) - 3):  # 7, 7e and 7e- come last: the first is a number
-        with pytest.raises(ValueError, match=r"line|number|float"):
-            parse_matrix_market(whole[:end])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        MATRIX,
-        MATRIX.replace(b"real", b"integer").replace(b".5", b"4").replace(b"7e-1", b"9"),
-        b"%%MatrixMarket matrix coordinate pattern general\n2 3 2\n1 3\n2 1\n",
-        b"%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n1 1 5\n3 1 2\n2 2 1\n",
-        b"%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 1\n3 1 2\n",
-        b"%%MatrixMarket matrix array real general\n% dense\n2 3\n1\n2\n3\n4\n5\n6\n",
-        b"%%MatrixMarket matrix coordinate Real General\r\n2 2 1\r\n2 2 1\r\n",
-    ],
-)
-def test_a_sound_matrix_is_read_as_scipy_reads_it(text):
-    found, expected = parse_matrix_market(text), scipy.io.mmread(io.BytesIO(text))
-    dense = [one if isinstance(one, np.ndarray) else one.toarray() for one in (found, expected)]
-    assert (dense[0] == dense[1]).all()
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b"2 3 3", b"2 3 4"),
-        (b"2 3 3", b"2 99999999999999 3"),
-        (b"2 3 3", b"-2 3 3"),
-        (b"1 3 -2", b"3 3 -2"),
-        (b"1 3 -2", b"0 3 -2"),
-        (b"1 3 -2", b"1.5 3 -2"),
-        (b"1 3 -2", b"1 3 1_0"),
-        (b"1 3 -2", b"1 3 nan"),
-        (b"general", b"hermitian"),
-        (b"general", b"symmetric"),
-    ],
-)
-def test_a_matrix_that_makes_no_sense_is_refused(old, new):
-    with pytest.raises(ValueError, match=r"\w"):
-        parse_matrix_market(MATRIX.replace(old, new))
-
-
-def test_rows_that_the_text_cannot_justify_are_refused():
-    with pytest.raises(ValueError, match="2,000,000,000 rows, but only"):
-        parse_matrix_market(MATRIX.replace(b"2 3 3", b"2000000000 3 3"))
 
 
 def sparse(tmp_path: Path, **changes) -> Path:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse
 
 from resvm_cli.files.file_kinds import ForeignFormat, kind_of, require_svmlight, separator_of
@@ -115,11 +118,12 @@ def test_text_cut_anywhere_stays_the_same(step):
     assert b"".join(require_svmlight(iter(pieces), "x")) == text
 
 
-@pytest.mark.parametrize("kind", ["excel", "zip", "utf-16", "sdf"])
+@pytest.mark.parametrize("kind", ["excel", "matrix market", "zip", "utf-16", "sdf"])
 def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, resvm, tmp_path):
     (tmp_path / "my data").write_bytes(FOREIGN[kind])
     expected = {
         "excel": "save the sheet as CSV, and give that file instead",
+        "matrix market": "scipy.io.mmread(",
         "zip": "unzip 'my data'",
         "utf-16": "iconv -f UTF-16",
         "sdf": "resvm convert 'my data.smi' --no-header --smiles-column 1",
@@ -132,12 +136,26 @@ def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, res
         ran = resvm(*command, cwd=tmp_path)
         assert ran.code == 3
         assert "resvm: error: my data: a" in ran.err or kind in ran.err.lower()
-        fault = (
-            "an Excel workbook, which cannot be read" if kind == "excel" else "not svmlight text"
-        )
+        fault = {
+            "excel": "an Excel workbook, which cannot be read",
+            "matrix market": "a Matrix Market file, which cannot be read",
+        }.get(kind, "not svmlight text")
         assert f"{fault}\n" in ran.err
         assert expected in ran.err.splitlines()[-1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my data"]
+
+
+@pytest.mark.parametrize("form", [scipy.sparse.coo_matrix, np.asarray])
+def test_the_advice_on_matrix_market_converts_the_file(form, resvm, tmp_path):
+    matrix = np.array([[0.5, 0, 2], [0, 7, 0]])
+    scipy.io.mmwrite(tmp_path / "it's.mtx", form(matrix), precision=17)
+    for command in ("check", "convert"):
+        ran = resvm(command, "it's.mtx", cwd=tmp_path)
+        assert ran.code == 3
+        assert "it's.mtx: a Matrix Market file, which cannot be read" in ran.err + ran.out.decode()
+    code = (ran.err + ran.out.decode()).partition("in Python: ")[2].strip()
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
+    assert resvm("convert", "data.npz", cwd=tmp_path).out == b"0 1:0.5 3:2\n0 2:7\n"
 
 
 def test_a_pipe_is_recognised_and_named(model, resvm):

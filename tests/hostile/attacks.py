@@ -67,7 +67,6 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("array", "matrix.npy", damaged, convert),
         ("arrays", "arrays.npz", arrays, convert),
         ("sparse arrays", "sparse.npz", arrays, convert),
-        ("matrix market", "matrix.mtx", _text, convert),
         ("parquet", "table.parquet", damaged, convert),
         ("hdf5", "arrays.h5", damaged, convert),
         ("kernel values of P", "k-pos.svm", _text, ["train", "-P", x, *kernel[2:], *few]),

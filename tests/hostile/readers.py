@@ -408,7 +408,6 @@ def texts(problem: Path) -> dict[str, Reader]:
         ),
         "arrays": Reader(whole("arrays.npz"), arrays, read_with(partial(_convert, "svm"))),
         "sparse arrays": Reader(whole("sparse.npz"), arrays, read_with(partial(_convert, "csv"))),
-        "matrix market": Reader(whole("matrix.mtx"), text, read_with(partial(_convert, "svm"))),
     }
 
 

@@ -115,9 +115,6 @@ def _make_published(folder: Path) -> None:
 
 
 def _make_tables(folder: Path, rng: np.random.Generator) -> None:
-    import scipy.io
-    import scipy.sparse
-
     lines = ["id,label,a,b,colour"]
     colours = ("red", "green", "blue")
     matrix = rng.standard_normal((12, 3)).round(2)
@@ -131,8 +128,6 @@ def _make_tables(folder: Path, rng: np.random.Generator) -> None:
     arrays = io.BytesIO()
     np.savez(arrays, features=matrix, y=np.arange(12) % 2, name=np.array(list("abcdefghijkl")))
     (folder / "arrays.npz").write_bytes(arrays.getvalue())
-    sparse = scipy.sparse.csr_matrix(matrix * (matrix > 0))
-    scipy.io.mmwrite(folder / "matrix.mtx", sparse)
     _make_optional(folder, matrix)
 
 

@@ -25,8 +25,8 @@ def convert(
     *,
     file: str = argument(
         "FILE",
-        "CSV, TSV, .npy, .npz, Matrix Market, Parquet, HDF5, .h5ad or svmlight (- is stdin); the"
-        " format is detected from the content.",
+        "CSV, TSV, .npy, .npz, Parquet, HDF5, .h5ad or svmlight (- is stdin); the format is"
+        " detected from the content.",
     ),
     table: TableOptions,
     positive_label: list[str] | None = column_option(
