@@ -152,7 +152,10 @@ def check_file(
     def add_bad_line(line: BadLine) -> None:
         found.n_bad_lines += 1
         if len(bad) < most:
-            bad.append(terminal.in_options(line.error(name).message))
+            problem = line.error(name)
+            bad.append(terminal.in_options(problem.message))
+            if line.line == 1 and problem.hint:  # the whole file may be of another kind
+                bad[-1] += f"; {terminal.in_options(problem.hint)}"
 
     with closing(Source(path, once=not table.needs_two_passes)) as source:
         try:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.file_kinds import separator_of
+from resvm_cli.files.file_kinds import SEPARATOR_LINE, separator_of
 from resvm_cli.files.streams import MAX_LINE, whole_lines, without_mark
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -226,7 +226,12 @@ class TextTable(Table):
             blank += 1
         else:
             return
-        separator = self._separator or separator_of(opening)
+        separator = self._separator
+        if stated := SEPARATOR_LINE.fullmatch(opening.rstrip("\r\n")):
+            separator = separator or stated[1]
+            blank += 1
+            opening = next(text, "")
+        separator = separator or separator_of(opening)
         del text.kept[:-1]
         reader = csv.reader(itertools.chain([opening], text), delimiter=separator, strict=True)
         record = self._records(reader, 1, text)

@@ -56,6 +56,7 @@ _WORDS: dict[Kind, str] = {
 UNSUPPORTED = ("excel", "matrix market")
 # The counts line of a molecule, the end of its atoms and bonds, and the end of its record.
 _SDF = re.compile(rb"^[ \d]{6}.{0,40}V[23]000\s*$|^M  END\s*$|^\$\$\$\$\s*$", re.MULTILINE)
+SEPARATOR_LINE = re.compile(r'"?sep=([^\s"]|\t)"?')  # written by Excel before the column names
 _PAIR = re.compile(r"(?:\d+|qid):[-+.\w]")
 
 
@@ -77,6 +78,8 @@ def kind_of(head: bytes) -> Kind:
         return "sdf"
     line = first_line(head)
     words = line.split()
+    if SEPARATOR_LINE.fullmatch(line.rstrip("\r")):
+        return "table"
     if has_pairs(line):
         return "svmlight"
     many = any(mark in line for mark in ",;|") or ("\t" in line and len(words) > 1)

@@ -112,11 +112,17 @@ class BadLine:
         if len(self.token) > 40:
             shown += "..."
         what, hint = _PROBLEMS[self.status]
+        if self.line == 1 and self.status == tokenizer.BAD_LABEL:
+            hint = NOT_SVMLIGHT
         index = shown.partition(":")[0]
         what = what.format(shown=shown, index=index, previous=self.previous)
         return DataError(f"{name}:{self.line}:{self.column}: {what}", hint)
 
 
+NOT_SVMLIGHT = Message(
+    "is this an svmlight file? names belong at the end of a line, after a #; if it is a table of a"
+    " single column, whose first line is its name, use {header:True}"
+)
 # For each status of the tokenizer: what is wrong with the line, and how to correct it.
 _PROBLEMS: dict[int, tuple[str, Text | None]] = {
     tokenizer.MALFORMED: ("cannot read '{shown}'; expected an index:value pair", None),

@@ -87,9 +87,9 @@ class TableFeatures:
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
         self._kept: IntArray | None = None  # the numbers of other rows; None if none was dropped
-        self.n_unseen = 0
         self.n_read = 0
         self.n_missing: Counter[str] = Counter()  # values that were filled in, by column
+        self.unseen: dict[str, tuple[int, str]] = {}  # per column: how many, and the first
         self.labels_seen: dict[str, None] = {}
         self.id_like: dict[str, str] = {}  # columns of numbers that may be ids, and why
         self.excluded: dict[str, str] = {}  # the columns that are no features, and what they hold
@@ -193,9 +193,9 @@ class TableFeatures:
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a second pass yields the same features."""
-        self.n_dropped = self.n_unseen = self.n_read = 0
+        self.n_dropped = self.n_read = 0
         self.n_missing.clear()
-        self.dropped = []
+        self.dropped, self.unseen = [], {}
         self.decide()
         numbers = {at for column, at in self._plan if column.kind == "number"}
         kept: list[IntArray] = []
@@ -458,7 +458,8 @@ class TableFeatures:
             elif not feature and self._may_grow:
                 feature = self._new_value(block, column, cells.index(cell), at, text)
             elif not feature:
-                self.n_unseen += sum(one == cell for one in cells)
+                count, first = self.unseen.get(column.name, (0, text))
+                self.unseen[column.name] = count + sum(one == cell for one in cells), first
             features[cell] = feature
         found = np.fromiter(map(features.__getitem__, cells), np.int64, len(cells))
         rows = np.flatnonzero(found)

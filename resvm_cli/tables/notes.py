@@ -116,8 +116,12 @@ def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:
         shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
         why = f"a missing value or an invalid molecule ({', '.join(shown)})"
         yield f"{table.n_dropped:,} rows were dropped: {why}"
-    if table.n_unseen:
-        yield f"{table.n_unseen:,} values are not in {owner} and get no feature"
+    if table.unseen:
+        counts = [
+            f"{name} ({n_rows:,} row{'s' * (n_rows > 1)}, first '{text[:40]}')"
+            for name, (n_rows, text) in table.unseen.items()
+        ]
+        yield f"categories that are not in {owner} get no feature: {listed(counts, SHOWN)}"
 
 
 def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:

@@ -47,6 +47,27 @@ def test_what_csv_writes_is_read_back_cell_by_cell(written, data):
     assert rows(found) == written  # and once more
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("mark", [";", ",", "\t", "|", ":"])
+@pytest.mark.parametrize("step", [1, None])
+def test_the_line_in_which_excel_states_the_separator_is_no_row(mark, quote, step):
+    lines = [f"{quote}sep={mark}{quote}", mark.join("ab"), mark.join("12"), mark.join("3x"), ""]
+    found = table("\r\n".join(lines).encode(), step)
+    assert found.columns == ["a", "b"]
+    assert rows(found) == [("1", "2"), ("3", "x")]
+    with pytest.raises(DataError, match=r"t\.csv:4:3: 'x' in column 'b'"):
+        numbers_of(next(iter(found.blocks())), 1, "b")
+
+
+def test_a_given_separator_wins_over_the_one_that_the_file_states():
+    assert table(b"sep=;\na,b\n1,2\n", separator=",").columns == ["a", "b"]
+
+
+def test_a_file_that_only_states_its_separator_has_no_rows():
+    with pytest.raises(DataError, match="no rows"):
+        table(b"sep=;\n")
+
+
 ODD = ["", "NA", " 1.5", "1_0", "x", "inf", "1e999", "0x1", "-", "nan", "\u0663", "1 2"]
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),

@@ -58,6 +58,21 @@ def test_a_workbook_is_known_whichever_part_was_written_first(first):
     assert kind_of(head) == "excel"
 
 
+@pytest.mark.parametrize("line", [b"sep=;", b"sep=\t", b'"sep=,"', b"\xef\xbb\xbfsep=|\r"])
+def test_a_file_that_states_its_separator_is_a_table(line):
+    assert kind_of(line + b"\na b\n") == "table"
+
+
+@pytest.mark.parametrize("command", ["check", "convert"])
+def test_a_table_of_one_column_gets_the_option_that_reads_it(command, resvm, tmp_path):
+    (tmp_path / "one.csv").write_text("x\n1\n2\n")
+    ran = resvm(command, "one.csv", cwd=tmp_path)
+    assert ran.code == 3
+    assert "table of a single column" in ran.err + ran.out.decode()
+    assert "--header" in ran.err + ran.out.decode()
+    assert resvm(command, "one.csv", "--header", cwd=tmp_path).code == 0
+
+
 SMILES_OPTIONS = {
     b"CCO a-1\nCCC b\n": "--separator ' ' --no-header --smiles-column 1 --id-column 2",
     b"CCO\ta-1\nCCC\tb\n": "--no-header --smiles-column 1 --id-column 2",

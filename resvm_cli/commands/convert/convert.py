@@ -264,7 +264,7 @@ def _require_rows(
     if not counted.n_rows:
         raise DataError(f"{rows.name}: no rows are left", "every row has a missing value")
     table = rows.features
-    if table is not None and table.n_unseen and not counted.max_index:
+    if table is not None and table.unseen and not counted.max_index:
         raise DataError(
             f"{rows.name}: no row has a feature, because none of its categories is in"
             f" {name_of(request.like or '')}",

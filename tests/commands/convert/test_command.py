@@ -230,7 +230,7 @@ def test_the_next_file_gets_the_same_features(resvm, folder):
     more = b"b,other,c,a\n,9,y,7\n5,9,new,\n"
     ran = converted(resvm, folder, "-", "--like", "m", stdin=more)
     assert ran.out.splitlines() == [b"0 1:7 2:3 4:1", b"0 1:1 2:5"]
-    assert "1 values are not in m" in ran.err
+    assert "not in m get no feature: c (1 row, first 'new')" in ran.err
     ran = converted(resvm, folder, "-", "--like", "m", stdin=b"a,b\n1,2\n", code=3)
     assert "no column 'c', which the feature map needs" in ran.err
     (folder / "m").write_text("{}")

@@ -98,11 +98,11 @@ def test_what_the_model_needs_and_the_table_lacks_is_an_error(change, message, f
         predicted(folder, "x.csv")
 
 
-def test_a_new_category_has_no_feature_and_is_counted(folder):
+def test_a_new_category_has_no_feature_and_is_counted_by_column(folder):
     rows = [[*row[:3], "elsewhere", row[4]] for row in NEW]
     write(folder / "n.csv", rows, OWN)
     found = predicted(folder, "n.csv")
-    assert "40 values are not in the model and get no feature" in notes()
+    assert "not in the model get no feature: site (40 rows, first 'elsewhere')" in notes()
     rows = [[*row[:3], "", row[4]] for row in NEW]  # --missing mean sets texts to nothing
     write(folder / "e.csv", rows, OWN)
     assert predicted(folder, "e.csv") == found
