@@ -1,4 +1,4 @@
-"""Read matrices from NumPy and Parquet files.
+"""Read matrices from NumPy files, and what readers of other arrays share.
 
 Loading a file never executes code: arrays of Python objects are rejected. A file is memory-mapped
 or read some rows at a time, and only the columns in use, so that a small file that claims to be
@@ -8,13 +8,12 @@ large cannot fill the memory.
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import struct
 import tempfile
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -46,10 +45,6 @@ LABELS, IDS = "labels", "ids"  # stored next to the arrays of a sparse matrix
 # The arrays that scipy.sparse.save_npz writes in addition to format, shape and data.
 COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
 SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
-PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the row names of a frame, without a name
-TEXT_TYPES = ("string", "large_string", "binary", "large_binary")  # of Parquet
-INTEGER_TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}  # in int64
-BATCH_ROWS = 1 << 12
 MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
@@ -92,12 +87,12 @@ def table_block(
     )
 
 
-def _unusable(name: str, column: str, problem: str) -> DataError:
+def unusable(name: str, column: str, problem: str) -> DataError:
     hint = Message("omit it: {drop:{column}}", column=shlex.quote(column))
     return DataError(f"{name}: '{column}' has {problem}", hint)
 
 
-def _batch_rows(n_columns: int, n_rows: int) -> int:
+def batch_rows(n_columns: int, n_rows: int) -> int:
     """The number of rows to read at once: at most ``n_rows``, and fewer if they are very long."""
     return min(n_rows, max(1, MAX_CELLS // max(1, n_columns)))
 
@@ -153,8 +148,8 @@ class StoredArray:
     def check(self, name: str, key: str) -> None:
         """Raise DataError if reading would take much more memory than the file has bytes."""
         n_claimed = math.prod(self.shape) * self.dtype.itemsize
-        _require_stored(name, key, n_claimed, self.n_stored)
-        _require_short(name, key, self.dtype.itemsize)
+        require_stored(name, key, n_claimed, self.n_stored)
+        require_short(name, key, self.dtype.itemsize)
         if self.n_chunk > MAX_CHUNK:
             raise DataError(
                 f"{name}: '{key}' is stored in chunks of {self.n_chunk:,} bytes"
@@ -186,7 +181,7 @@ class ArrayTable(Table):
         self, used: Container[object] | None = None, numbers: Container[object] = ()
     ) -> Iterator[TableBlock]:
         n_rows, width = self._matrix.shape
-        size = _batch_rows(width, rows_at_once(len(self.columns)))
+        size = batch_rows(width, rows_at_once(len(self.columns)))
         parts: list[Iterator[Any]] = [self._matrix.slices(size)]
         for number, (key, array) in enumerate(self._beside.items(), width):
             if used is None or number in used:
@@ -201,81 +196,7 @@ class ArrayTable(Table):
                 yield table_block(self, columns, len(matrix), start)
 
 
-class ParquetTable(Table):
-    """The columns of a Parquet file, batch by batch."""
-
-    def __init__(self, name: str, path: str) -> None:
-        self.name = name
-        parquet = package("pyarrow.parquet", "pyarrow", self.name, "a Parquet file")
-        with reading(self.name, "Parquet"):  # includes pyarrow's own exceptions
-            self._schema = parquet.read_schema(path)
-            texts = [field.name for field in self._schema if str(field.type) in TEXT_TYPES]
-            # as a dictionary, a text that is repeated is in memory once
-            self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
-        self.columns = unique_column_names(self._schema.names, lambda number: self.name)
-        self.unnamed = [name for name in self.columns if PANDAS_INDEX.fullmatch(name)]
-        kinds = zip(self.columns, self._schema.types, strict=True)
-        self.integers = {name for name, kind in kinds if str(kind) in INTEGER_TYPES}
-
-    def blocks(
-        self, used: Container[object] | None = None, numbers: Container[object] = ()
-    ) -> Iterator[TableBlock]:
-        from pyarrow import types
-
-        names = {}
-        for number, field in enumerate(self._schema):
-            if used is None or number in used:
-                names[number] = field.name
-                if types.is_nested(field.type):
-                    problem = f"type {field.type}; expected numbers or texts"
-                    raise _unusable(self.name, field.name, problem)
-                if types.is_fixed_size_binary(field.type):
-                    _require_short(self.name, field.name, field.type.byte_width)
-        start = 0
-        with reading(self.name, "Parquet"):
-            self._require_stored(set(names.values()))
-            size = _batch_rows(len(names), BATCH_ROWS)
-            for batch in self._file.iter_batches(size, columns=list(names.values())):
-                columns: list[Column] = [()] * len(self.columns)
-                for number, name in names.items():
-                    columns[number] = self._cells(name, batch.column(name))
-                yield table_block(self, columns, batch.num_rows, start)
-                start += batch.num_rows
-
-    def _require_stored(self, names: set[str]) -> None:
-        content = self._file.metadata
-        for group in map(content.row_group, range(content.num_row_groups)):
-            for chunk in map(group.column, range(content.num_columns)):
-                if (name := chunk.path_in_schema) in names:
-                    sizes = chunk.total_uncompressed_size, chunk.total_compressed_size
-                    _require_stored(self.name, name, *sizes)
-
-    def _cells(self, name: str, cells: Any) -> Column:
-        import pyarrow
-        from pyarrow import compute, types
-
-        if types.is_dictionary(cells.type) and str(cells.type.value_type) not in TEXT_TYPES:
-            cells = cells.dictionary_decode()
-        if types.is_boolean(cells.type):
-            cells = cells.cast("uint8")
-        if types.is_floating(cells.type):
-            return np.asarray(cells.to_numpy(zero_copy_only=False), np.float64)
-        if types.is_integer(cells.type):
-            with suppress(pyarrow.ArrowInvalid):  # a missing value, and a double is not enough
-                exact = cells.cast("float64") if cells.null_count else cells
-                return np.asarray(exact.to_numpy(zero_copy_only=False))
-        if not types.is_dictionary(cells.type):
-            cells = cells.dictionary_encode()
-        codes = cells.indices.drop_null().unique()
-        values = cells.dictionary.take(codes)
-        if str(values.type) in TEXT_TYPES:
-            lengths = compute.binary_length(values)
-            _require_short(self.name, name, compute.max(lengths).as_py() or 0)
-        texts = dict(zip(codes.to_pylist(), map(text_of, values.to_pylist()), strict=True))
-        return [texts.get(code, "") for code in cells.indices.to_pylist()]
-
-
-def _require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
+def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
     if n_claimed > MAX_RATIO * (n_stored + 1024):
         raise DataError(
             f"{name}: '{key}' claims to have {n_claimed:,} bytes, but only {n_stored:,} are stored",
@@ -283,9 +204,9 @@ def _require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
         )
 
 
-def _require_short(name: str, column: str, n_bytes: int) -> None:
+def require_short(name: str, column: str, n_bytes: int) -> None:
     if n_bytes > MAX_TEXT:
-        raise _unusable(name, column, f"a text of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
+        raise unusable(name, column, f"a text of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
 
 
 def text_of(value: Any) -> str:
@@ -303,9 +224,7 @@ class SparseFile:
 
 
 def open_arrays(name: str, path: str, kind: Kind, array: str | None) -> Table | SparseFile:
-    """Open the matrix in a file other than HDF5; ``array`` names it if there are several."""
-    if kind == "parquet":
-        return ParquetTable(name, path)
+    """Open the matrix in a NumPy file; ``array`` names it if there are several."""
     with reading(name, "a NumPy file"):
         content = np.load(path, mmap_mode="r" if kind == "npy" else None, allow_pickle=False)
         if kind == "npy":
@@ -407,7 +326,7 @@ def column_of(name: str, key: str, array: AnyArray) -> Column:
         array = np.where(np.isnat(array), "", array.astype(str))
     values = array.tolist()
     if not all(isinstance(value, str | bytes) for value in values):
-        raise _unusable(name, key, f"type {array.dtype}; expected numbers or texts")
+        raise unusable(name, key, f"type {array.dtype}; expected numbers or texts")
     return list(map(text_of, values))
 
 

@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _numbers
-from resvm_cli.files.delimited import BLANKS, Layout, fields_of, line_writer, read_columns
+from resvm_cli.files.delimited import fields_of, is_number, line_writer
 from resvm_cli.files.json_files import parse_object
+from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import (
     STDIN,
     as_unicode,
@@ -43,7 +44,6 @@ Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown
 _STATEMENT = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
 _DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INFINITY = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
-_NAN = re.compile(r"[-+]?nan", re.IGNORECASE)
 MAX_HEAD = 1 << 24
 EXPECTED = (
     "expected the output of resvm predict (text, or tsv, csv, jsonl with column names),"
@@ -282,7 +282,7 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
                 provenance = "out-of-bag"
             return _Head(form, names, provenance, n_lines + 1, rest)  # type: ignore[arg-type]
     fields = first.partition("#")[0].split()
-    if fields and all(map(_is_number, fields[:2])):
+    if fields and all(map(is_number, fields[:2])):
         return _Head("bare" if len(fields) == 1 else "text", [], provenance, n_lines, text)
     raise _wrong_kind(name, n_lines + 1, first, fields)
 
@@ -302,10 +302,6 @@ def _refuse_empty(name: str) -> NoReturn:
     if name == name_of(STDIN):
         hint = "did the command before the pipe fail?"
     raise DataError(f"{name}: no predictions", hint)
-
-
-def _is_number(text: str) -> bool:
-    return any(pattern.fullmatch(text) for pattern in (_DECIMAL, _INFINITY, _NAN))
 
 
 def _layout(head: _Head) -> Layout:

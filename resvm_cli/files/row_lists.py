@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, Text, listed
-from resvm_cli.files.delimited import BLANKS, Layout, read_columns
+from resvm_cli.files.delimited import is_number
+from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass
@@ -24,7 +25,6 @@ ONE_PER_ROW = "expected one number from 0 to 1 per row of P, in order"
 ONE_PER_ID = Message("expected an id from {positive_ids} and a number from 0 to 1 per line")
 OUTCOMES = {"1": True, "+1": True, "0": False, "-1": False}
 ONE_OUTCOME = "expected an id and 1 (positive) or 0 (negative) per line"
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _SVMLIGHT = re.compile(r"(?:[-+.\deE]+\s+)?(?:qid:\d+\s+)?\d+:[-+.\deE]+(?:\s|$)")
 
 
@@ -255,7 +255,7 @@ class WeightLines:
             if bool(row_id) != with_ids:
                 what = "no id before the weight" if with_ids else f"'{text}' is not a number"
                 raise DataError(f"{name}:{number}: {what}", expected)
-            if not _NUMBER.fullmatch(weight) or not 0 <= float(weight) <= 1:
+            if not is_number(weight) or not 0 <= float(weight) <= 1:
                 what = f"the weight is '{weight}'; expected a number from 0 to 1"
                 raise DataError(f"{name}:{number}: {what}")
             if row_id in lines:

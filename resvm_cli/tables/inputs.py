@@ -105,6 +105,11 @@ class RowInput:
 
                 self.table = open_hdf5(self.name, path, reading.array)
                 return
+            if kind == "parquet":
+                from resvm_cli.files.parquet_files import ParquetTable
+
+                self.table = ParquetTable(self.name, path)
+                return
             arrays = open_arrays(self.name, path, kind, reading.array)
         if isinstance(arrays, SparseFile):
             self._refuse_roles()

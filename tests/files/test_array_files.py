@@ -23,6 +23,7 @@ from resvm_cli.files import array_files
 from resvm_cli.files.array_files import SparseFile, array_path, open_arrays
 from resvm_cli.files.delimited import Table
 from resvm_cli.files.hdf5_files import open_hdf5
+from resvm_cli.files.parquet_files import ParquetTable
 from resvm_cli.files.sources import Source
 from tests.conftest import assert_exit
 
@@ -120,6 +121,8 @@ def read(path: Path, array: str | None = None, used: list[int] | None = None) ->
     kinds = {b"PK\3\4": "npz", b"PAR1": "parquet", b"\x93NUM": "npy", b"\x89HDF": "hdf5"}
     if kinds[magic] == "hdf5":
         found: Table | SparseFile = open_hdf5(path.name, str(path), array)
+    elif kinds[magic] == "parquet":
+        found = ParquetTable(path.name, str(path))
     else:
         found = open_arrays(path.name, str(path), kinds[magic], array)
     if isinstance(found, SparseFile):
@@ -417,7 +420,7 @@ def test_the_index_of_a_frame_is_not_taken_for_a_named_column(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})[lambda rows: rows.x != 2]
     frame.to_parquet(tmp_path / "t.parquet")
-    table = open_arrays("t.parquet", str(tmp_path / "t.parquet"), "parquet", None)
+    table = ParquetTable("t.parquet", str(tmp_path / "t.parquet"))
     assert list(table.unnamed) == ["__index_level_0__"]
 
 

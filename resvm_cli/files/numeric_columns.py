@@ -1,0 +1,124 @@
+"""One or two numeric columns of a text, such as labels and decision values, read in C."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from resvm_cli.errors import DataError
+from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.files.streams import whole_lines
+from resvm_cli.records import dataclass
+from resvm_cli.rows import FloatArray
+from resvm_cli.running import parallel
+
+ROW_COMMENT = re.compile(rb"^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)", re.MULTILINE)
+READING_THREADS = 2
+MIN_LINE = 2  # bytes: a digit and a newline
+BLANKS = "blanks"
+SmallArray: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How to split lines into fields, and which fields to read, counted from 0."""
+
+    separator: str  # one character, or BLANKS: any whitespace, with # starting a comment
+    first: int
+    second: int | None = None
+    what: str = "a number"  # the expected content, for messages
+
+
+def read_columns(
+    pieces: Iterable[bytes],
+    name: str,
+    layout: Layout,
+    *,
+    lines_before: int = 0,
+    comments: list[str] | None = None,
+) -> tuple[FloatArray, SmallArray | None]:
+    """Read one or two numeric columns from every line; a field that is not a number is an error.
+
+    The second column holds labels, for which single precision is enough. If fields are separated by
+    blanks, the trailing comment of each row, or "", can be added to ``comments``.
+    """
+    firsts: list[FloatArray] = []
+    seconds: list[SmallArray] = []
+    line = lines_before
+    texts = whole_lines(pieces, name=name)
+    if comments is not None:
+        texts = _noting_comments(texts, comments)
+    parse = partial(_parse_columns, layout)
+    for first, second, n_lines, bad in parallel.stream(parse, texts, lambda: READING_THREADS):
+        firsts.append(first)
+        seconds.append(second)
+        line += n_lines
+        if bad is not None:
+            raise _bad_field(name, line + 1, layout, *bad)
+    both = layout.second is not None
+    return _concatenated(firsts, np.float64), _concatenated(seconds, np.float32) if both else None
+
+
+def _noting_comments(texts: Iterable[bytes], comments: list[str]) -> Iterator[bytes]:
+    """Yield the same texts of complete lines, and add the comment of each row to the list."""
+    for text in texts:
+        if found := ROW_COMMENT.findall(text):
+            joined = b"\n".join(found).decode("utf-8", "surrogateescape")
+            comments += map(str.strip, joined.split("\n"))
+        yield text
+
+
+def _concatenated(parts: list[Any], kind: type[Any]) -> Any:
+    """Concatenate arrays, freeing each one as soon as it is copied."""
+    whole = np.empty(sum(map(len, parts)), kind)
+    start = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
+
+
+def _parse_columns(
+    layout: Layout, text: bytes
+) -> tuple[FloatArray, SmallArray, int, tuple[int, int, bytes] | None]:
+    """Return both columns, the number of lines, and the status, column and token of a bad field."""
+    capacity = len(text) // MIN_LINE + 1
+    both = layout.second is not None
+    firsts, seconds = np.empty(capacity), np.empty(capacity if both else 0)
+    code = 0 if layout.separator == BLANKS else ord(layout.separator)
+    second = -1 if layout.second is None else layout.second
+    status, n_rows, _, n_lines, line_start, start, end = tokenizer.columns(
+        text, code, layout.first, second, firsts, seconds
+    )
+    bad = None
+    if status != tokenizer.OK:
+        bad = (status, start - line_start + 1, text[start:end])
+    with np.errstate(over="ignore"):  # inf is not a valid label either
+        labels = seconds[:n_rows].astype(np.float32)
+    return firsts[:n_rows].copy(), labels, n_lines, bad
+
+
+def _bad_field(
+    name: str, line: int, layout: Layout, status: int, column: int, token: bytes
+) -> DataError:
+    where = f"{name}:{line}:{column}"
+    shown = token[:40].decode("utf-8", "backslashreplace").rstrip("\r")
+    if status == tokenizer.NUL_BYTE:
+        return DataError(f"{where}: a NUL byte; expected text", "the file is binary")
+    if status == tokenizer.NO_VALUE:
+        return DataError(f"{where}: the line is too short; expected {layout.what}")
+    if status == tokenizer.NOT_FINITE:
+        return DataError(
+            f"{where}: '{shown}' cannot be ranked; expected {layout.what}",
+            "find the cause, or remove such rows from both files",
+        )
+    if status == tokenizer.VALUE_OVERFLOW:
+        return DataError(f"{where}: '{shown}' is too large for a double")
+    return DataError(f"{where}: cannot read '{shown}'; expected {layout.what}")
