@@ -7,7 +7,6 @@ the columns of X, which are named by its variables (var), such as genes. Only h5
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from itertools import count
 from typing import Any
@@ -94,10 +93,9 @@ class AnnDataTable(Table):
             self._observed = self._observation_columns(n_rows)
         self._n_variables = self.n_default = n_variables
         self.n_sparse = 0 if self._form == "dense" else n_variables
-        taken = Counter(variables)
-        unique = _made_unique(variables, taken)
+        taken = set(variables)
         observed = [one if one not in taken else f"obs.{one}" for one in self._observed]
-        self.columns = [*unique, *_made_unique(observed, Counter(observed))]
+        self.columns = [*_made_unique(variables), *_made_unique(observed)]
         if self._observed:
             self.id_column = self.columns[self._n_variables]
 
@@ -233,15 +231,14 @@ class AnnDataTable(Table):
         return finite_rows(self.name, whole, 0 if self._form == "csc" else start)
 
 
-def _made_unique(names: list[str], counts: Counter[str]) -> list[str]:
+def _made_unique(names: list[str]) -> list[str]:
     """Append -1, -2 and so on to repeated names, as AnnData itself does."""
-    seen: set[str] = set()
-    found = []
+    given = set(names)
+    found: dict[str, None] = {}
     for name in names:
         unique = name
-        if name in seen:
+        if name in found:
             numbered = (f"{name}-{number}" for number in count(1))
-            unique = next(one for one in numbered if one not in seen and one not in counts)
-        seen.add(unique)
-        found.append(unique)
-    return found
+            unique = next(one for one in numbered if one not in found and one not in given)
+        found[unique] = None
+    return list(found)

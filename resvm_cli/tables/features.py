@@ -370,9 +370,10 @@ class TableFeatures:
             table = matrix_of(block, [at for _, at in numbers])
             if table is None:
                 table = self._filled_in(block, numbers, kept)
-            row, index = np.nonzero(table)
             features = np.array([column.first for column, _ in numbers])
-            parts.append((row, features[index], table[row, index]))
+            nonzero = table != 0
+            row = np.repeat(np.arange(n_rows), nonzero.sum(axis=1))
+            parts.append((row, np.broadcast_to(features, table.shape)[nonzero], table[nonzero]))
         for column, at in self._plan if self._has_others else ():
             if column.kind == "text":
                 parts.append(self._categories(block, column, at, kept))
