@@ -15,6 +15,7 @@ from resvm_cli.files.predictions import PredictionBlock
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.files.svmlight import format_number
 from resvm_cli.rows import IntArray
+from resvm_cli.tables.cells import numbers_of
 from resvm_cli.tables.features import TableFeatures
 
 Columns: TypeAlias = list[list[Any]]  # None for an empty cell
@@ -35,7 +36,8 @@ class Cells:
         self.names = table.table.columns[table.table.n_sparse :]  # others are in a sparse matrix
         self.integers = table.table.integers
         self._table = table
-        self._numbers = numbers
+        self._numeric = table.numeric_names
+        self._as_numbers = numbers
         self._waiting: Columns = [[] for _ in self.names]
         self._blocks = iter(table.cells())
 
@@ -69,9 +71,24 @@ class Cells:
         return [[column[place] for place in places.tolist()] for column in found]
 
     def _columns(self, block: TableBlock, rows: IntArray) -> Columns:
-        return [
-            self._table.cell_values(block, name, rows, numbers=self._numbers) for name in self.names
-        ]
+        first = self._table.table.n_sparse
+        return [self._values(block, at, name, rows) for at, name in enumerate(self.names, first)]
+
+    def _values(self, block: TableBlock, at: int, name: str, rows: IntArray) -> list[Any]:
+        """Return some cells of a column; None is a missing number. Integers stay exact."""
+        cells = block.columns[at]
+        if name in self.integers:  # in a block with missing values they are not integers
+            some = [cells[row] for row in rows.tolist()]
+            return [None if cell == "" or cell != cell else int(cell) for cell in some]
+        if isinstance(cells, np.ndarray):
+            is_number, is_integer = True, cells.dtype.kind in "iu"
+        else:
+            is_number, is_integer = self._as_numbers and name in self._numeric, False
+        if not is_number:
+            return [cells[row] for row in rows.tolist()]
+        if self._as_numbers and not is_integer:
+            cells = numbers_of(block, at, name)
+        return [None if value != value else value for value in np.asarray(cells)[rows].tolist()]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files.delimited import (
@@ -21,7 +22,7 @@ from resvm_cli.files.delimited import (
     is_plain,
     read_number,
 )
-from resvm_cli.rows import FloatArray
+from resvm_cli.rows import FloatArray, IntArray
 
 MAX_SHOWN = 5
 MIN_TEXTS = 20  # fewer may differ by chance
@@ -310,6 +311,33 @@ class Morgan:
         self._read = Chem.MolFromSmiles
         self._generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
         self._counts = counts
+
+    def entries(
+        self, block: TableBlock, at: int, kept: npt.NDArray[np.bool_] | None, *, droppable: bool
+    ) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return rows, bits and counts of a column of SMILES.
+
+        An invalid one clears its row in ``kept``, or is an error if that is None.
+        """
+        rows: list[int] = []
+        bits: list[int] = []
+        counts: list[int] = []
+        for row, cell in enumerate(texts_of(block.columns[at])):
+            found = self.bits(cell.strip())
+            if found is not None:
+                rows += [row] * len(found)
+                bits += found
+                counts += found.values()
+            elif kept is not None:
+                kept[row] = False
+            else:
+                raise DataError(
+                    f"{block.where(row, at)}: RDKit cannot read the molecule '{cell[:60]}'",
+                    Message("correct it, or drop such rows: {missing:drop}")
+                    if droppable
+                    else "correct it, or omit the row",
+                )
+        return np.array(rows, np.int64), np.array(bits, np.int64), np.array(counts, float)
 
     def bits(self, smiles: str) -> dict[int, int] | None:
         """Return the set bits in ascending order with their counts; None for invalid SMILES."""

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -221,29 +221,9 @@ class TableFeatures:
                 kept = np.searchsorted(block.lines, self._encoded(block).lines)
             yield block, kept
 
-    def cell_values(
-        self, block: TableBlock, name: str, rows: IntArray, *, numbers: bool
-    ) -> list[Any]:
-        """Return some cells of a column; None is a missing number.
-
-        With ``numbers``, texts of a numeric feature become floats. Integers stay exact.
-        """
-        at = self._numbers[name]
-        cells = block.columns[at]
-        if name in self.table.integers:  # in a block with missing values they are not integers
-            some = [cells[row] for row in rows.tolist()]
-            return [None if cell == "" or cell != cell else int(cell) for cell in some]
-        if isinstance(cells, np.ndarray) and cells.dtype.kind in "iu":
-            chosen: list[Any] = cells[rows].tolist()
-            return chosen
-        if isinstance(cells, np.ndarray) or (numbers and name in self._numeric_names):
-            values = numbers_of(block, at, name) if numbers else cells
-            chosen = np.asarray(values)[rows].tolist()
-            return [None if value != value else value for value in chosen]
-        return [cells[row] for row in rows.tolist()]
-
-    @cached_property
-    def _numeric_names(self) -> set[str]:
+    @property
+    def numeric_names(self) -> set[str]:
+        """The columns that are encoded as numbers."""
         return {column.name for column, _ in self._plan if column.kind == "number"}
 
     def decide(self) -> None:
@@ -378,7 +358,10 @@ class TableFeatures:
             if column.kind == "text":
                 parts.append(self._categories(block, column, at, kept))
             elif column.kind == "morgan":
-                parts.append(self._fingerprints(block, column, at, kept))
+                morgan = Morgan(column.bits, column.radius, column.counts)
+                keep = kept if self.missing == "drop" else None
+                row, bit, count = morgan.entries(block, at, keep, droppable=self._droppable)
+                parts.append((row, column.first + bit, count))
         rows = _rows_of(n_rows, parts)
         ids = None if self._id is None else ids_of(block, self._id)
         labels = self._labels(block)
@@ -481,30 +464,6 @@ class TableFeatures:
             )
         column.values[text] = self.map.add(f"{column.name}={text}")
         return column.values[text]
-
-    def _fingerprints(
-        self, block: TableBlock, column: MappedColumn, at: int, kept: Mask
-    ) -> Entries:
-        morgan = Morgan(column.bits, column.radius, column.counts)
-        rows: list[int] = []
-        features: list[int] = []
-        values: list[int] = []
-        for row, cell in enumerate(texts_of(block.columns[at])):
-            found = morgan.bits(cell.strip())
-            if found is None:
-                if self.missing == "drop":
-                    kept[row] = False
-                    continue
-                raise DataError(
-                    f"{block.where(row, at)}: RDKit cannot read the molecule '{cell[:60]}'",
-                    Message("correct it, or drop such rows: {missing:drop}")
-                    if self._droppable
-                    else "correct it, or omit the row",
-                )
-            rows += [row] * len(found)
-            features += [column.first + bit for bit in found]
-            values += found.values()
-        return np.array(rows, np.int64), np.array(features, np.int64), np.array(values, float)
 
     def _labels(self, block: TableBlock) -> FloatArray | None:
         if self._label is None:
