@@ -439,17 +439,3 @@ def test_an_array_that_the_file_lacks_is_refused_by_name(tmp_path):
     assert read(tmp_path / "x.npz", "Y")["3"] == [1, 1]
     with pytest.raises(DataError, match="'Z'"):
         read(tmp_path / "x.npz", "Z")
-
-
-@pytest.mark.parametrize(
-    ("head", "numbers", "message"),
-    [
-        ("array real symmetric", "1 2 3", "a dense matrix must be general"),
-        ("array pattern general", "", "a dense matrix must be general"),
-        ("array real general", "1 2 3", "expected 4 numbers, got 3"),
-    ],
-)
-def test_a_dense_matrix_market_file_has_all_its_numbers(head, numbers, message):
-    text = f"%%MatrixMarket matrix {head}\n2 2\n" + "".join(f"{n}\n" for n in numbers.split())
-    with pytest.raises(ValueError, match=message):
-        parse_matrix_market(text.encode())
