@@ -48,6 +48,7 @@ DESCRIPTION = {
     "decision": DecisionRule.plain().description(),
     "n_features": 9,
     "zero_based": False,
+    "labels": {"trained_on": 1.0},
     "scaling": None,
     "data": {name: {"rows": 30, "sha256": "0" * 64} for name in ("positive", "unlabeled")},
     "unconverged": 0,

@@ -47,6 +47,16 @@ def test_each_rule_changes_one_thing(source, expected):
     assert made(source) == expected
 
 
+class PassingTests(mutants.Tests):
+    """Tests that pass without a mutant, and that no process has collected."""
+
+    def __init__(self) -> None:
+        pass
+
+    def run(self, *_) -> str:
+        return mutants.SURVIVED
+
+
 @pytest.mark.parametrize(
     ("value", "tests", "expected"),
     [
@@ -65,8 +75,9 @@ def test_a_mutant_is_killed_by_a_test_that_fails(value, tests, expected, tmp_pat
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(mutants, "COPY", tmp_path)
-    mutant = mutants.Mutant("resvm_it.py", 1, "constant", "1", value, 4, 5, 1)
-    assert mutants.outcome(mutant, tests) == expected
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    mutant = mutants.Mutant("resvm_it.py", 1, "constant", "1", value, 4, 5, 1, "x = 1")
+    assert mutants.outcome(mutant, tests, PassingTests())[0] == expected
     assert (tmp_path / "resvm_it.py").read_text() == "x = 1\n"
 
 
@@ -91,7 +102,7 @@ def test_the_nearest_test_files_are_the_modules_own_and_its_importers(
         "test_other.py": "from resvm_cli.a.bc import x\nfrom resvm_cli.dd import y\n",
     }.items():
         (tmp_path / "tests" / name).write_text(text)
-    mutant = mutants.Mutant(path, 1, "", "", "", 0, 0, 1)
+    mutant = mutants.Mutant(path, 1, "", "", "", 0, 0, 1, "")
     assert mutants.nearest_files(mutant) == files
 
 
@@ -99,7 +110,7 @@ def test_only_functions_are_run_after_the_import(monkeypatch, tmp_path):
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     (tmp_path / "m.py").write_text("x = 1\n\n\ndef f(y=2):\n    return 3\n")
     at_import = [
-        mutants._runs_at_import(mutants.Mutant("m.py", line, "", "", "", 0, 0, line))
+        not mutants._outermost_function(mutants.Mutant("m.py", line, "", "", "", 0, 0, line, ""))
         for line in (1, 4, 5)
     ]
     assert at_import == [True, True, False]
@@ -113,10 +124,10 @@ def test_a_constant_is_tried_on_tests_of_the_functions_that_use_it(monkeypatch, 
     )
     reached = {1: {"t::import"}, 4: {"t::import"}, 5: {"t::f"}, 9: {"t::g"}}
     for line, tests in ((1, ["t::f"]), (8, ["t::f", "t::g", "t::import"]), (9, ["t::g"])):
-        mutant = mutants.Mutant("resvm_cli/m.py", line, "", "", "", 0, 0, line)
+        mutant = mutants.Mutant("resvm_cli/m.py", line, "", "", "", 0, 0, line, "")
         assert mutants.chosen_tests(mutant, reached) == tests
 
 
 def test_every_reason_belongs_to_a_mutant_that_is_made():
-    made = {one.key for one in mutants.all_mutants(mutants.ROOT)}
+    made = {one.name for one in mutants.all_mutants(mutants.ROOT)}
     assert [key for key in mutants.equivalent() if key not in made] == []
