@@ -179,7 +179,7 @@ def _of_array(environment: Mapping[str, str], count: int | None) -> Share:
 
 
 def _task_numbers(job: _ArrayJob, environment: Mapping[str, str]) -> range:
-    """Return the numbers of all tasks of the array; an empty range if they are not known."""
+    """Return the numbers of all tasks in the array, or an empty range if they are not known."""
     first, last, total, step = (_number(environment.get(name)) for name in job[2:])
     if not job.first:
         first = job.base

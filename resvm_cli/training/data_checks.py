@@ -69,7 +69,7 @@ def require_not_positive(
 def require_both_sets(
     source: TrainingInput, rows: RowInput, sets: RowSets, labels: Collection[float]
 ) -> None:
-    """Reject data without rows of P, of U, or of the known negatives that were asked for."""
+    """Reject data without rows in P, in U, or among the requested known negatives."""
     wanted = " or ".join(source.table.roles.positive_labels)
     if source.positive_label is not None and not wanted:
         wanted = format_number(source.positive_label)

@@ -119,7 +119,7 @@ def winner(trials: Sequence[Trial]) -> Trial | None:
 
 
 def best_first(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that have a score, best first; of equal ones, the cheapest first."""
+    """Return the trials that have a score, best first; ties are ordered cheapest first."""
 
     def order(trial: Trial) -> tuple[float, ...]:
         candidate = trial.candidate
@@ -137,7 +137,7 @@ def _remark(axis: Axis, side: int, at_limit: bool) -> Message:
 
 @dataclass(frozen=True)
 class Pooled:
-    """A setting of a committee, its weight and its number of members."""
+    """One of a committee's settings, with its weight and number of members."""
 
     trial: Trial
     weight: float

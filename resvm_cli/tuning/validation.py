@@ -43,7 +43,7 @@ ROC_AREAS: tuple[MetricName, ...] = (
 
 @dataclass(frozen=True, eq=False)
 class ScoredSample:
-    """Rows of P and then of U, with decision values by members that have not seen them."""
+    """Rows of P, then of U, with decision values from members that have not seen them."""
 
     positive: npt.NDArray[np.bool_]  # whether it is a row of P
     values: FloatArray  # decision value d, with ties broken
@@ -167,7 +167,7 @@ class CandidateScorer:
     def held_out_rows(
         self, candidates: Sequence[Candidate], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
-        """Score each row by an ensemble trained without its fold."""
+        """Score each row with an ensemble trained without its fold."""
         parts: list[list[ScoredSample]] = [[] for _ in candidates]
         failed: dict[int, ResvmError] = {}
         n_folds = self.sample.folds.n_folds
@@ -215,7 +215,7 @@ class CandidateScorer:
     def out_of_bag_rows(
         self, candidates: Sequence[Candidate], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
-        """Score each row by the members whose bags do not contain it."""
+        """Score each row with the members whose bags do not contain it."""
         everything = np.arange(self.sample.rows_pos), np.arange(self.sample.rows_other)
         seed, scored = self.settings.base.seed, self._score_out_of_bag
         return self._train_and_score(candidates, trainer, everything, seed, None, scored)
@@ -267,7 +267,7 @@ class CandidateScorer:
         return [found[number] for number in range(len(candidates))]
 
     def _score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
-        """Score each row by the members that have not seen it.
+        """Score each row with the members that have not seen it.
 
         Bags hold a larger fraction of P than of U, and scores by few members vary more. So even in
         a random ranking, rows of P would fill the top and the bottom. To avoid this, each row of U

@@ -160,7 +160,7 @@ def require_untrained(
 def scored_negatives(
     rows: Rows, scorer: OutOfBagScorer, unlabeled: Iterable[Rows]
 ) -> tuple[TrustedNegatives, list[str]]:
-    """Score trusted negatives by the members that have not seen them; also return notes."""
+    """Score trusted negatives with the members that have not seen them; also return notes."""
     precomputed = scorer.predictor.ensemble.is_precomputed
     equal = EqualRows.find(rows, unlabeled, precomputed=precomputed)
     unseen = scorer.unseen_mask.unseen_like(equal)
