@@ -53,7 +53,7 @@ def check(
 ) -> None:
     """List every bad line, then summarize the file (exit code 3 if any line is bad).
 
-    Reading a table ends at a bad cell, so only the first bad cell is reported.
+    Reading a table stops at the first bad cell, so only that one is reported.
 
     For example:
 
@@ -136,7 +136,7 @@ def check_file(
 ) -> FileCheck:
     """Read a complete file, skipping lines that cannot be parsed.
 
-    Reading a table ends at its first bad cell. For a precomputed kernel, the serial numbers are not
+    Reading a table stops at its first bad cell. The serial numbers of a precomputed kernel are not
     part of the statistics.
     """
     from resvm_cli.files.sources import Source

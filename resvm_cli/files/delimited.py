@@ -312,7 +312,7 @@ class TextTable(Table):
             if "\r" in text.kept[-1].rstrip("\r\n"):
                 raise DataError(
                     f"{self.name}:{text.n_lines}: a carriage return in the middle of a line",
-                    "lines end in a newline; if this file's end in a carriage return alone, convert"
+                    "lines must end in a newline; if these end in a carriage return alone, convert"
                     " it: tr '\\r' '\\n'; a cell with a carriage return needs quotes",
                 ) from None
             raise DataError(
