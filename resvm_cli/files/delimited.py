@@ -223,8 +223,12 @@ class TextTable(Table):
         separator = self._separator
         if stated := SEPARATOR_LINE.fullmatch(opening.rstrip("\r\n")):
             separator = separator or stated[1]
-            blank += 1
-            opening = next(text, "")
+            for opening in text:
+                blank += 1
+                if opening.strip():
+                    break
+            else:
+                return
         separator = separator or separator_of(opening)
         del text.kept[:-1]
         reader = csv.reader(itertools.chain([opening], text), delimiter=separator, strict=True)

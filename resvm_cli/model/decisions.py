@@ -177,6 +177,8 @@ def is_other_share(n_positive: int, n_rows: int, low: float, high: float) -> boo
     if n_rows < MIN_FOR_SHARE or low / SHARE_RATIO <= share <= high * SHARE_RATIO:
         return False
     usual = low if share < low else high
+    if usual >= 1:  # a share below 1 is then impossible by chance
+        return True
     pairs = ((share, usual), (1 - share, 1 - usual))
     divergence = sum(own * math.log(own / other) for own, other in pairs if own)
     return -n_rows * divergence < math.log(SURPRISE)

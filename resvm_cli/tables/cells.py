@@ -35,7 +35,8 @@ _DAY = (
     rf"|\d{{1,2}}[- ]{_MONTH}[-, ]+(\d{{4}}|\d{{2}})|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}}"
 )
 _ID_NAME = re.compile(  # a word of its own, or the end of a name such as customerId
-    r"(?i:(?<![a-z])(?:id|uid|uuid|name|code|number|nr|key|index)(?![a-z]))|[a-z]I[dD](?![a-z])"
+    r"(?i:(?<![a-z])(?:id|uid|uuid|name|code|number(?![ _.-]*of)|nr|key|index)(?![a-z]))"
+    r"|[a-z]I[dD](?![a-z])"
 )
 _LEADING_ZERO = re.compile(r"^[ \t]*0[0-9]+[ \t]*$", re.MULTILINE)
 _DATE = re.compile(rf"({_DAY})([T ]+{_TIME})?|{_TIME}", re.IGNORECASE)

@@ -132,7 +132,8 @@ def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
     yield from notes_on_rows(table, "the model")
     filled = [f"{name} in {count:,}" for name, count in table.n_missing.items() if count]
     if filled and not table.n_dropped:
-        text = f"missing values were filled in as in training: {listed(filled, SHOWN)}"
+        how = "as in training" if table.map.missing in (None, table.missing) else "with 0"
+        text = f"missing values were filled in {how}: {listed(filled, SHOWN)}"
         yield f"{text} of {table.n_read:,} rows"
 
 

@@ -122,3 +122,8 @@ def test_plain_rules_read_back(single):
 def test_thresholds_that_make_no_sense_are_refused(content):
     with pytest.raises(ValueError, match=r"threshold|rates"):
         Threshold.from_description(content)
+
+
+def test_a_share_below_one_is_unusual_where_all_rows_were_above_the_threshold():
+    assert is_other_share(10, 1000, 1.0, 1.0)
+    assert not is_other_share(1000, 1000, 1.0, 1.0)

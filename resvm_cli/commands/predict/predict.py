@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -238,15 +239,20 @@ class _TrainingSets:
     def _is_whole(self) -> bool:
         """Whether the file seems to be that of all training rows."""
         ensemble, rows = self._ensemble, self._first
-        n_values = sum(one.get("nonzeros", -1) for one in self._described)
-        if rows is None or (self._n_rows, self._n_values) != (self._n_most, n_values):
+        counts = [one.get("nonzeros") for one in self._described]
+        if rows is None or None in counts or self._n_rows != self._n_most:
+            return False
+        if self._n_values != sum(counts):
             return False
         for group in ensemble.groups:
             members = ensemble.members[group.columns]
             if members[0].weights is None and not ensemble.is_precomputed:
                 numbers = distinct(np.concatenate([member.support for member in members]))
                 support = ensemble.pool.take(numbers).content_hashes()
-                n_found = np.isin(ensemble.scaled(rows, group).content_hashes(), support).sum()
+                own = ensemble.scaled(rows, group).content_hashes()
+                if len(distinct(own)) < 0.9 * len(own):
+                    return False  # rows repeat, so others may equal support vectors
+                n_found = np.isin(own, support).sum()
                 return bool(
                     n_found >= max(1, 0.5 * len(distinct(support)) * len(rows) / self._n_rows)
                 )
@@ -351,18 +357,23 @@ class _Pass:
         """Warn if the model's own threshold is exceeded by unusually many or few rows."""
         model = self._scorer.model
         threshold = model.decision.thresholds[self._scorer.decision]
-        if threshold.share is None or threshold.recall is None:
+        table = None if model.out_of_bag is None else model.out_of_bag.by(self._scorer.decision)
+        if threshold.share is None or threshold.recall is None or table is None:
             return
         n_pos, n_unl = (model.manifest["data"][which]["rows"] for which in SETS[:2])
+        # the square root of a count has a standard deviation of about 1/2
+        n_scored = max(1, len(table[1]))
+        root = math.sqrt(threshold.share * n_scored)
+        low = max(0.0, root - 1.0) ** 2 / n_scored
         # rows may be like U, or like the rows that P and U were made of
-        low = max(threshold.share, 1 / n_unl)
-        high = max(low, (threshold.recall * n_pos + threshold.share * n_unl) / (n_pos + n_unl))
+        both = (threshold.recall * n_pos + threshold.share * n_unl) / (n_pos + n_unl)
+        high = max(min(1.0, (root + 1.5) ** 2 / n_scored), both)
         if is_other_share(self.n_positive, self.n_rows, low, high):
             share = self.n_positive / self.n_rows
             self._run.notice(
-                f"{100 * share:.3g} % of the rows are predicted positive,"
-                f" {100 * threshold.share:.3g} % of U and {100 * high:.3g} % of P and U together in"
-                " training; unless you expect that, check that columns and units are those of"
+                f"{100 * share:.3g} % of the rows are predicted positive, but in training"
+                f" {100 * threshold.share:.3g} % of U and {100 * both:.3g} % of P and U together"
+                " were; unless you expect this, check that columns and units match those of"
                 " training"
             )
 

@@ -79,7 +79,7 @@ def choose_batch(
         possible &= ~np.isin(numbers, tested)
     ranked = np.flatnonzero(possible)
     if not len(ranked):
-        raise DataError("no row of U is left to test", "shorten the list of excluded or tested ids")
+        raise DataError("no row of U is left to test", "every row is excluded or already tested")
     size = min(size, len(ranked))
     n_explored = min(round(explore * size), size)
     most = min(MAX_CANDIDATES, CANDIDATES * size)

@@ -827,3 +827,44 @@ def test_one_labeled_file_is_recognized_by_its_labels(problem, resvm, tmp_path):
     assert ran.code == 0, ran.err
     noted = notes_on(problem / "test.svm", str(tmp_path / "m"))
     assert "trained on these rows (P and U)" in noted
+
+
+def test_a_model_of_unchecked_rows_predicts_a_file_of_other_rows(problem, resvm, tmp_path):
+    trained = resvm(
+        *train_arguments(problem),
+        "--no-check",
+        "--features",
+        5,
+        "--n-models",
+        5,
+        "-o",
+        tmp_path / "m",
+    )
+    assert trained.code == 0, trained.err
+    assert_exit(resvm("predict", tmp_path / "m", problem / "pos.svm"), 0)
+
+
+def test_other_rows_of_a_table_of_categories_are_not_taken_for_training_rows(resvm, tmp_path):
+    rng = np.random.default_rng(3)
+    for name in ("train", "other"):
+        cells = rng.choice(list("abc"), (300, 3)).tolist()
+        labels = ["yes" if number < 60 else "" for number in range(300)]
+        lines = [",".join([*row, label]) for row, label in zip(cells, labels, strict=True)]
+        tmp_path.joinpath(f"{name}.csv").write_text("\n".join(["x,y,z,hit", *lines]) + "\n")
+    of_table = ("--label-column", "hit", "--positive-label", "yes", "--n-models", 5, "-q")
+    resvm("train", "--data", tmp_path / "train.csv", *of_table, "-o", tmp_path / "m")
+    ran = resvm("predict", tmp_path / "m", tmp_path / "other.csv")
+    assert_exit(ran, 0)
+    assert "was trained on these rows" not in ran.err
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_rows_of_u_above_the_threshold_raise_no_alarm(seed, resvm, tmp_path):
+    rng = np.random.default_rng(seed)
+    write_svm(tmp_path / "pos.svm", rng.standard_normal((40, 4)) + 4)
+    write_svm(tmp_path / "unl.svm", rng.standard_normal((150, 4)))
+    write_svm(tmp_path / "new.svm", rng.standard_normal((6000, 4)))
+    resvm(*train_arguments(tmp_path), "--n-models", 9, "-o", tmp_path / "m")
+    ran = resvm("predict", tmp_path / "m", tmp_path / "new.svm", "-o", tmp_path / "out")
+    assert_exit(ran, 0)
+    assert "predicted positive" not in ran.err
