@@ -169,7 +169,7 @@ def main() -> NoReturn:
     try:
         if arguments[0] in ("--install-completion", "--show-completion"):
             _complete_from_the_first_tab()
-        # set the program name, also for python -m resvm_cli
+        # set the program name, even for python -m resvm_cli
         code = command_line(_needed(arguments))(arguments, prog_name="resvm", standalone_mode=False)
     except UsageError as error:
         _fail(explained(error, arguments, COMMANDS))

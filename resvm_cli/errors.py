@@ -36,7 +36,7 @@ Text: TypeAlias = "str | Message"  # a str is taken literally
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """Join names by commas; those beyond ``most`` are only counted."""
+    """Join names with commas; those beyond ``most`` are only counted."""
     more = f", and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -73,7 +73,7 @@ def python_name(parameter: str, value: str) -> str:
 
 
 def render(text: Any, name: Callable[[str, str], str]) -> Any:
-    """Render a text for one front end; anything but a message stays as it is."""
+    """Render a text for one front end; anything but a message is returned unchanged."""
     return text.render(name) if isinstance(text, Message) else text
 
 
@@ -117,7 +117,7 @@ def _parameter_error(message: Message, hint: Message | None) -> ParameterError:
 
 
 class DataError(ResvmError, ValueError):
-    """Input data that cannot be used as it is."""
+    """Input data that cannot be used as is."""
 
     exit_code = 3
 
@@ -172,7 +172,7 @@ def warn_caller(texts: Iterable[Text], category: type[Warning] = ResultWarning) 
 
 
 class ClosedPipe(Exception):
-    """The reader of our stdout is gone. Not an error: nobody is left to write for."""
+    """The reader of our stdout is gone. Not an error: no one is left to read."""
 
 
 class Interrupted(BaseException):

@@ -31,7 +31,7 @@ OUT_OF_BAG_ROWS = 0x6F6F6270  # rows whose out-of-bag values are stored with a m
 QUANTILE_ROWS = 0x7175616E  # rows that quantiles and bins of features are learned from
 RESAMPLES = 0x72616E6B  # members resampled for rank intervals
 BASELINES = 0x62617365  # rows that baselines are compared on; followed by 1: folds of P
-IMPORTANCE = 0x696D706F  # rows to permute features of; followed by 1 + member: permutations
+IMPORTANCE = 0x696D706F  # rows in which features are permuted; followed by 1 + member: permutations
 EFFECTS = 0x65666665  # rows of U whose values replace those of an explained row
 RHO = 0x72686F20  # fractions of fitted positives that are positive, shuffled over resamples
 # Per benchmark; followed by numbers that identify the cell.

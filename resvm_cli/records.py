@@ -45,7 +45,7 @@ def _initializer(cls: Any) -> Callable[..., None]:
     has_more = hasattr(cls, "__post_init__")
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:
-        own = self.__dict__  # frozen classes refuse to set attributes
+        own = self.__dict__  # frozen classes do not allow setting attributes
         own.update(defaults)
         own.update(zip(positional, values))  # noqa: B905 - checked below
         own.update(named)
@@ -66,7 +66,7 @@ def _initializer(cls: Any) -> Callable[..., None]:
 
 
 class _Lazy:
-    """The signature of a class, made only for those who ask: documentation and error messages."""
+    """The signature of a class, built only on demand: for documentation and error messages."""
 
     def __get__(self, instance: object, cls: Any) -> Signature:
         from inspect import Parameter, Signature

@@ -1,6 +1,6 @@
 """Arguments that functions and estimators share: what they mean, threads and seeds.
 
-The docstrings of functions that take the parameters of a method are completed from the parameter
+The docstrings of functions that take a method's parameters are completed from the parameter
 table, so that each parameter is described once.
 """
 
@@ -103,7 +103,7 @@ SHARED = {
         "Called with the text of each note as soon as it is known.",
     ),
 }
-# What is different in Python from the command line.
+# What differs between Python and the command line.
 PYTHON_TYPES = {"params": "Tuning, dict or path", "auto": "bool or {'committee', 'single'}"}
 PYTHON_HELP = {
     "params": "Parameters chosen by ``tune``, or the path of a best.json. Explicit parameters take"
@@ -121,7 +121,7 @@ Documented = TypeVar("Documented", bound="Callable[..., Any] | type")
 
 
 def documented(**sections: Sequence[str]) -> Callable[[Documented], Documented]:
-    """Replace lines such as ``{parameters}`` of a docstring by sections in numpydoc's format."""
+    """Replace lines such as ``{parameters}`` in a docstring with sections in numpydoc's format."""
 
     def complete(target: Documented) -> Documented:
         for name, entries in sections.items():
@@ -137,14 +137,14 @@ def documented(**sections: Sequence[str]) -> Callable[[Documented], Documented]:
 
 
 def shared_entries(*names: str) -> list[str]:
-    """Return the entries of arguments that are not in the parameter table."""
+    """Return the entries for arguments that are not in the parameter table."""
     return [entry(name, *SHARED[name]) for name in names]
 
 
 def table_entries(
     table: Mapping[str, Parameter], names: Iterable[str], defaults: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """Return the entries of parameters of the table, with these defaults."""
+    """Return the entries for parameters in the table, with these defaults."""
     found = []
     for name in names:
         parameter = table[name]
@@ -160,7 +160,7 @@ def table_entries(
 
 
 def range_entries(names: Iterable[str]) -> list[str]:
-    """Return the entries of parameters that ``tune`` searches over a range."""
+    """Return the entries for parameters that ``tune`` searches over a range."""
     return [
         entry(
             name, "number, list of numbers or str, optional", f"Values to try. {RANGE_HELP[name]}"
@@ -178,7 +178,7 @@ def _type_of(parameter: Parameter) -> str:
 
 def entry(name: str, kind: str, text: str) -> str:
     """Return an entry of a section: a name, its type and its meaning."""
-    text = re.sub(r"\|(\w)\|", r"``|\1|``", text)  # or else a substitution of reStructuredText
+    text = re.sub(r"\|(\w)\|", r"``|\1|``", text)  # not an rst substitution
     wrapped = textwrap.fill(text, DOC_WIDTH, break_on_hyphens=False, break_long_words=False)
     heading = f"{name} : {kind}" if kind else name
     return f"{heading}\n{textwrap.indent(wrapped, '    ')}"
@@ -223,7 +223,7 @@ def with_seed(parameters: dict[str, Any], random_state: Any) -> dict[str, Any]:
 
 
 def seed_from(random_state: Any) -> int:
-    """Return a seed: an integer as it is, or one drawn from a generator of numpy."""
+    """Return a seed: an integer as it is, or one drawn from a numpy generator."""
     if isinstance(random_state, (int, np.integer)):
         if random_state < 0:
             raise ParameterError("{random_state} must be at least 0, got {n}", n=random_state)

@@ -149,7 +149,7 @@ def fit_on(
     columns: Sequence[str] | None = None,
     **parameters: Any,
 ) -> Model:
-    """Do the work of ``fit`` without warnings; ``run.concerns`` has what they would say.
+    """Do the work of ``fit`` without warnings; ``run.concerns`` holds their text instead.
 
     ``columns`` are the names of the columns of X, if X itself has none.
     """
@@ -374,7 +374,7 @@ def rank(
 
 
 def _by_column(found: RankResult, data: MemoryData) -> RankResult:
-    """Number the features of a ranking like columns, from 0."""
+    """Number the features in a ranking from 0, like columns."""
     first = 0 if data.zero_based else 1
     importance = (replace(one, feature=one.feature - first) for one in found.importance)
     reasons = []
@@ -391,7 +391,7 @@ def _labeled(
     negative_label: Label | None,
     run: Run,
 ) -> LabeledMatrix:
-    """Check rows and labels; without ``positive_label``, doubt a majority of known positives."""
+    """Check rows and labels; without ``positive_label``, question a majority of known positives."""
     labeled = LabeledMatrix.from_arrays(X, y, positive_label, negative_label)
     n_pos = int(labeled.positive.sum())
     n_unl = len(labeled.positive) - n_pos - int(labeled.negative.sum())
@@ -435,7 +435,7 @@ def _loaded(model: Model | PathName | None) -> Model | None:
 def _out_of_bag(
     part: Part, stored: StoredModel, data: MemoryData, labeled: LabeledMatrix, run: Run
 ) -> OutOfBagRows | None:
-    """Return decision values of the training rows by members that have not seen them."""
+    """Return decision values of the training rows from members that have not seen them."""
     plan, table = part.plan, stored.out_of_bag
     if plan.method == "cwsvm":
         return None  # it has seen every row

@@ -68,7 +68,7 @@ def _dense(X: Matrix, name: str) -> FloatArray:
     try:
         values = X if hasattr(X, "iloc") else np.asarray(X)
         refuse_lossy(values, name)  # in a list or an Arrow table
-        with np.errstate(over="ignore"):  # infinite values are refused
+        with np.errstate(over="ignore"):  # infinite values are rejected
             return np.asarray(values, np.float64)
     except DataError:
         raise
@@ -91,8 +91,8 @@ def _column_name(X: Matrix, column: int) -> str:
 
 
 def _column_names(X: Matrix) -> tuple[Any, ...] | None:
-    """Return the names of the columns of a DataFrame or an Arrow table, None for other matrices."""
-    names = getattr(X, "column_names", None)  # Arrow; of a DataFrame, at most one of its columns
+    """Return the column names of a DataFrame or an Arrow table, None for other matrices."""
+    names = getattr(X, "column_names", None)  # Arrow; in a DataFrame, at most one column
     return tuple(names if isinstance(names, list) else getattr(X, "columns", ())) or None
 
 
@@ -182,7 +182,7 @@ def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
 def require_same_order(X: Matrix, y: Any) -> None:
     """Reject a DataFrame and a Series whose indexes hold the same labels in different orders.
 
-    Labels that differ say nothing: rows are then matched by position, as in scikit-learn.
+    If the labels differ, rows are matched by position, as in scikit-learn.
     """
     if not (hasattr(X, "iloc") and hasattr(y, "iloc")) or X.index.equals(y.index):
         return
@@ -234,7 +234,7 @@ class LabeledMatrix:
             negative = np.zeros(len(labels), bool)
             if negative_label is not None:
                 negative = np.asarray(labels == negative_label, bool)
-        except TypeError:  # NA of pandas does not compare
+        except TypeError:  # pandas.NA cannot be compared
             raise DataError(
                 "y has missing values", "give unlabeled rows a label such as 0"
             ) from None
@@ -279,7 +279,7 @@ class LabeledMatrix:
                 f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel"
                 " matrix must be square"
             )
-        # as strings, like in a file: folds are drawn in the order of the sorted names
+        # as strings, as in a file: folds are drawn in the order of the sorted names
         names = checked_names("groups", groups, n_rows)
         of_rows = None if names is None else np.array(names, object)[self.order]
         if weights is not None:
@@ -345,7 +345,7 @@ def read_svmlight(
     Raises
     ------
     ValueError
-        If a line is not in the format, with the number of the line.
+        If a line is malformed; the message gives its number.
     FileError
         If the file cannot be read.
 

@@ -37,7 +37,7 @@ class Ranking:
     index : array or pandas.Index
         The labels of these rows: the ids, or the index of a DataFrame, or row numbers.
     result : RankResult
-        The ranking as the command has it.
+        The ranking as the command represents it.
     model : Model
         The model that scored the rows: the given one, or the trained one, which can be saved.
 
@@ -69,7 +69,7 @@ class Ranking:
         return len(self.listing)
 
     def __repr__(self) -> str:
-        first = [repr(row_id)[1:-1] for row_id in self.ids[:3]]  # in one line whatever they hold
+        first = [repr(row_id)[1:-1] for row_id in self.ids[:3]]  # on one line, whatever the text
         first = [one if len(one) <= ID_WIDTH else f"{one[:ID_WIDTH]}..." for one in first]
         return f"<ranking of {len(self):,} rows: {', '.join(first)}{', ...' * (len(self) > 3)}>"
 
@@ -195,7 +195,7 @@ class Ranking:
 
     @property
     def votes(self) -> FloatArray:
-        """The fraction of votes for each row, by members that have not seen it."""
+        """The fraction of members voting for each row, among those that have not seen it."""
         return self.listing.votes
 
     @property

@@ -58,13 +58,13 @@ BAD_ROWS = [
         "If the columns are not those of the training rows, or a value is not finite.",
     )
 ]
-# Manifest entries that describe its files, not the model.
+# Manifest entries that describe the model's files, not the model itself.
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagRows:
-    """Decision values of the training rows by members that have not seen them.
+    """Decision values of the training rows from members that have not seen them.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Model:
         The number and names of the training columns; None if the model was loaded and was not
         trained on a table or a DataFrame.
     stored : StoredModel
-        The model as the commands have it.
+        The model as the commands represent it.
 
     Examples
     --------
@@ -254,7 +254,7 @@ class Model:
         X : array, sparse matrix, DataFrame or Arrow table
             Rows with the columns of the training rows, in the same order.
         threshold : float, optional
-            Rows with a larger decision value are predicted positive. Default: that of the model.
+            Rows with a larger decision value are predicted positive. Default: the model's.
 
         Returns
         -------
@@ -350,9 +350,9 @@ class Model:
         positive_label: Label | None = None,
         negative_label: Label | None = None,
     ) -> tuple[FeatureImportance, ...]:
-        """Return the features by what permuting them costs out of bag, largest first.
+        """Return the features by permutation importance out of bag, largest first.
 
-        Importance is the mean fall of the members' ROC AUC of P against U, for any kernel but a
+        Importance is the mean drop in the members' ROC AUC of P against U, for any kernel but a
         precomputed one. Correlated features are permuted together.
 
         Parameters

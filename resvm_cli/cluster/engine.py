@@ -65,7 +65,7 @@ def _started(call: Callable[[], Answer]) -> futures.Future[Answer]:
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             future.set_exception(error)
 
     Thread(target=run, daemon=True).start()
@@ -92,14 +92,14 @@ def connected(
             high=MAX_SECONDS,
             value=timeout,
         )
-    # otherwise Dask waits for a lost scheduler as long as its own configuration says
+    # otherwise Dask waits for a lost scheduler for as long as its own configuration says
     limits = {"distributed.comm.timeouts.connect": timeout, "distributed.comm.retry.count": 0}
     import_module("dask").config.set(limits)
     found = _address(address, timeout)
     where = found if found == address else f"{found} (from {address})"
     try:
         client = _started(lambda: distributed.Client(found, timeout=timeout)).result(timeout)
-    except Exception as error:  # noqa: BLE001 - a server that is no scheduler may send anything
+    except Exception as error:  # noqa: BLE001 - a server that is not a scheduler may send anything
         late = isinstance(error, (OSError, *TIMEOUTS))
         answered = f"answered at {where} within {timeout:g} s" if late else f"at {where}"
         reason = "" if isinstance(error, TIMEOUTS) else f": {_reason(error)}"
@@ -120,7 +120,7 @@ def connected(
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of an error, with its class if the text may not suffice."""
+    """Return the first line of an error, with its class if the text may not be enough."""
     if isinstance(error, TIMEOUTS):
         return "no answer"
     text = (str(error) or "no details").splitlines()[0]
@@ -283,7 +283,7 @@ class Cluster:
         return self._sending.result()
 
     def finish_sending(self) -> None:
-        """Wait a little for data on its way: Dask never releases what arrives after we leave."""
+        """Wait briefly for data in transit: Dask never releases what arrives after we leave."""
         if self._sending is not None:
             futures.wait([self._sending], CLOSE_SECONDS)
 

@@ -108,4 +108,4 @@ def _hold_inner_threads() -> Any:
     """Limit BLAS to one thread from now on: rounding must not depend on the worker."""
     held = parallel.inner_threads_held()
     held.__enter__()
-    return held  # kept, as the limit would end with it
+    return held  # keep a reference, or the limit would end

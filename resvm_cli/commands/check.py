@@ -118,7 +118,7 @@ class FileCheck:
     duplicate_rows: int = 0
     constant_features: list[int] = field(default_factory=list)
     n_constant_features: int = 0
-    duplicate_features: list[list[int]] = field(default_factory=list)  # groups of equal ones
+    duplicate_features: list[list[int]] = field(default_factory=list)  # groups of equal features
     n_duplicate_features: int = 0
     features_examined: bool = False  # False if there are too many features
     scaling: str | None = None  # why scaling is advised; None if it is not
@@ -154,7 +154,7 @@ def check_file(
         if len(bad) < most:
             problem = line.error(name)
             bad.append(terminal.in_options(problem.message))
-            if line.line == 1 and problem.hint:  # the whole file may be of another kind
+            if line.line == 1 and problem.hint:  # the whole file may be in another format
                 bad[-1] += f"; {terminal.in_options(problem.hint)}"
 
     with closing(Source(path, once=not table.needs_two_passes)) as source:

@@ -160,7 +160,7 @@ def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection
 def read_importance(
     path: str, source: TrainingInput, names: list[str] | None, run: Run
 ) -> list[Feature]:
-    """Compute what permuting each feature costs out of bag: mean and deviation over members.
+    """Compute out-of-bag permutation importance: mean and deviation over members.
 
     The training data is verified by digest. Correlated features have the same group, because they
     are permuted together.
@@ -203,7 +203,7 @@ def _names(
 def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Feature]:
     """Return the weight of each feature: mean and deviation over members, largest first.
 
-    Members that weight features have the square of a feature's factor, whose mean over all features
+    For members that weight features, it is a feature's squared factor, whose mean over all features
     is 1; all other members are left out. Otherwise all members must be linear. In a
     committee, each group's weights are scaled and averaged in the same way as its values.
     """

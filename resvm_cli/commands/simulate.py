@@ -1,4 +1,4 @@
-"""resvm simulate: draw P, U and test files of known class from labeled or synthetic data.
+"""resvm simulate: draw P, U and test files with known classes from labeled or synthetic data.
 
 numpy is imported inside functions, so that --help stays fast.
 """

@@ -159,7 +159,7 @@ def show_tuning(result: SearchResult, request: TuneRequest) -> None:
             say(f"{winner.params['method']:>10}  {metric} {_scored(winner)}")
     say(f"{'winner':>10}  {_described(result.best.params)}")
     say(f"{'score':>10}  {metric} {_scored(result.best)}; selected, so optimistic")
-    if metric == "roc_areas" and (scores := result.best.trial.scores):  # a mean few readers know
+    if metric == "roc_areas" and (scores := result.best.trial.scores):  # few readers know this mean
         say(f"{'ROC area':>10}  {scores.values['roc_auc']:.4f}, P against U")
     say(f"{'train':>10}  {train_command(request)}")
 

@@ -1,8 +1,8 @@
-"""Read matrices from NumPy files, and what readers of other arrays share.
+"""Read matrices from NumPy files; also code shared with readers of other arrays.
 
 Loading a file never executes code: arrays of Python objects are rejected. A file is memory-mapped
 or read some rows at a time, and only the columns in use, so that a small file that claims to be
-large cannot fill the memory.
+large cannot exhaust memory.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MAX_FEATURES = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
 MAX_CHUNK = 1 << 28  # bytes that HDF5 decompresses at once
 MAX_RATIO = 1 << 14  # claimed bytes per stored byte
-MAX_EMPTY_ROWS = 1 << 20  # of a sparse matrix, beyond a few rows for each byte
+MAX_EMPTY_ROWS = 1 << 20  # of a sparse matrix, in addition to a few per byte
 # Exceptions that the packages raise for a truncated or damaged file.
 READ_ERRORS = (
     *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),
@@ -314,8 +314,8 @@ def _dense(name: str, array: AnyArray) -> Table:
 
 
 def _numbers(array: AnyArray) -> AnyArray:
-    """Return numbers as doubles, but integers as they are: a double cannot hold all of them."""
-    with np.errstate(over="ignore"):  # an infinite number is refused later
+    """Return numbers as doubles but leave integers alone: a double cannot hold all of them."""
+    with np.errstate(over="ignore"):  # an infinite number is rejected later
         return array if array.dtype.kind in "iu" else array.astype(np.float64)
 
 
@@ -343,7 +343,7 @@ def _sparse(
 
 
 def finite_rows(name: str, matrix: Any, start: int = 0) -> Rows:
-    """Return the rows of a sparse matrix, whose first row is ``start`` of the file."""
+    """Return the rows of a sparse matrix; its first row is row ``start`` of the file."""
     rows = Rows.from_matrix(matrix)
     bad = np.flatnonzero(~np.isfinite(rows.values))
     if len(bad):

@@ -132,7 +132,7 @@ def _decoder_for(
 
 
 class Inflated(Iterator[bytes]):
-    """Decompressed pieces; a class of their own, as their offsets differ from the file's."""
+    """Decompressed pieces; a separate class, because their offsets differ from the file's."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

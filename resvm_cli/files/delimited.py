@@ -61,8 +61,8 @@ class _Echo:
 
 
 def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
-    """Return the records as lines, None as an empty field; ``text`` has all fields of text."""
-    if "\r" not in "".join(text):  # else it would need quotes, which "\n" does not imply
+    """Return the records as lines, with None as an empty field; ``text`` holds all text fields."""
+    if "\r" not in "".join(text):  # otherwise it would need quotes, which "\n" does not imply
         target = io.StringIO()
         csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)
         return target.getvalue()
@@ -211,7 +211,7 @@ class TextTable(Table):
         return self._first
 
     def _read(self, kinds: Sequence[IntArray]) -> Iterator[TableBlock]:
-        """Read all rows, as texts as long as the kinds of columns are not there."""
+        """Read all rows, as text until the column types are known."""
         text = _Lines(self.name, iter(self._pieces()))
         blank = 0
         for opening in text:
@@ -290,7 +290,7 @@ class TextTable(Table):
                 try:
                     values.flat[place] = read_number(cell)
                 except ValueError:
-                    return None  # the error says where it is
+                    return None  # the error gives its location
         text.skip(n_bytes, n_rows)
         is_ascii = part.isascii()
         whole = part.decode("ascii") if is_ascii else ""
@@ -357,13 +357,13 @@ class TextTable(Table):
 
 
 class _Lines(Iterator[str]):
-    """The lines of a text, one by one, or skipped by those who read the rest of the piece."""
+    """The lines of a text, one by one; a reader of the rest of the piece can skip them."""
 
     def __init__(self, name: str, pieces: Iterator[bytes]) -> None:
         self._name = name
         self._pieces = whole_lines(without_mark(pieces))
         self._data = b""  # complete lines
-        self._at = 0  # what comes before was read
+        self._at = 0  # everything before this was read
         self.kept: list[str] = []  # the lines of the current rows, to locate their cells
         self.n_lines = 0
 
@@ -377,11 +377,11 @@ class _Lines(Iterator[str]):
 
     @property
     def rest(self) -> memoryview:
-        """The lines that were read from the file but not yet from here."""
+        """The lines that were read from the file but not yet consumed here."""
         return memoryview(self._data)[self._at :]
 
     def skip(self, n_bytes: int, n_lines: int) -> None:
-        """Leave out lines that were read otherwise."""
+        """Skip lines that were read by other means."""
         self._at += n_bytes
         self.n_lines += n_lines
 

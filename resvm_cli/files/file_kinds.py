@@ -1,6 +1,6 @@
-"""Recognize the kind of a file by its first bytes, regardless of its name.
+"""Detect the format of a file from its first bytes, regardless of its name.
 
-Rows are read from svmlight text. Opening any other kind of file is an error, with a hint that shows
+Rows are read from svmlight text. Opening any other format is an error, with a hint that shows
 the command to convert it.
 """
 
@@ -65,7 +65,7 @@ class ForeignFormat(DataError):
 
 
 def kind_of(head: bytes) -> Kind:
-    """Return the kind of a file by its first bytes; unrecognized text counts as svmlight."""
+    """Return the format of a file from its first bytes; unrecognized text counts as svmlight."""
     for magic, kind in _MAGICS:
         if head.startswith(magic):
             return kind
@@ -113,7 +113,7 @@ def separator_of(line: str) -> str:
 
 
 def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Return enough of a text's beginning to recognize its kind, and all of its pieces."""
+    """Return enough of a text's beginning to detect its format, and all of its pieces."""
     rest = iter(pieces)
     read: list[bytes] = []
     for piece in rest:

@@ -1,4 +1,4 @@
-"""Read HDF5 files: a matrix with arrays beside it, or an AnnData file (.h5ad).
+"""Read HDF5 files: a matrix with arrays alongside it, or an AnnData file (.h5ad).
 
 The rows of an AnnData file are its observations (obs), such as cells or samples. Its features are
 the columns of X, which are named by its variables (var), such as genes. Only h5py is needed.
@@ -82,7 +82,7 @@ class AnnDataTable(Table):
         attributes: Attributes,
         wanted: str | None,
     ) -> None:
-        """``wanted`` is the path of another matrix than X, such as layers/counts."""
+        """``wanted`` is the path of a matrix other than X, such as layers/counts."""
         self.name = name
         self._arrays, self._attributes = arrays, attributes
         self._key = key = wanted or MATRIX
@@ -126,7 +126,7 @@ class AnnDataTable(Table):
         return n_rows, n_columns
 
     def _index(self, group: str) -> str:
-        """Return the path of the names of rows or columns."""
+        """Return the path of the row or column names."""
         return f"{group}/{text_of(self._attributes[group].get('_index', '_index'))}"
 
     def _names(self, group: str, size: int) -> list[str]:
@@ -136,7 +136,7 @@ class AnnDataTable(Table):
         return [name.strip() or str(number + 1) for number, name in enumerate(names)]
 
     def _observation_columns(self, n_rows: int) -> dict[str, str]:
-        """Return the paths of the columns of observations, by name; the first has their ids."""
+        """Return the paths of the observation columns, by name; the first holds their ids."""
         index = self._index("obs")
         found = {IDS: index} if self._length(index) == n_rows else {}
         for path in [*self._arrays, *self._attributes]:
@@ -189,7 +189,7 @@ class AnnDataTable(Table):
                     yield table_block(self, [*matrix.T, *cells], stop - start, start)
 
     def _matrices(self) -> Iterator[tuple[int, int, Rows | AnyArray]]:
-        """Yield bounds of rows with the rows themselves."""
+        """Yield row bounds with the rows themselves."""
         n_rows, n_columns = self._size
         if self._form == "dense":
             array = self._arrays[self._key]

@@ -1,4 +1,4 @@
-"""One or two numeric columns of a text, such as labels and decision values, read in C."""
+"""Read one or two numeric columns of a text, such as labels and decision values, in C."""
 
 from __future__ import annotations
 

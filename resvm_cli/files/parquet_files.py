@@ -36,7 +36,7 @@ class ParquetTable(Table):
         with reading(self.name, "Parquet"):  # includes pyarrow's own exceptions
             self._schema = parquet.read_schema(path)
             texts = [field.name for field in self._schema if str(field.type) in TEXT_TYPES]
-            # as a dictionary, a text that is repeated is in memory once
+            # in a dictionary, a repeated text is stored only once
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
         self.unnamed = [name for name in self.columns if PANDAS_INDEX.fullmatch(name)]

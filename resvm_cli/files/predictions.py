@@ -100,7 +100,7 @@ def format_block(form: FormatName, block: PredictionBlock) -> bytes:
     table = np.ascontiguousarray(np.column_stack(columns))
     labels = np.ascontiguousarray(block.labels, np.int64)
     text = _numbers.lines(labels, table, table.shape[1], SEPARATORS[form].encode("ascii"))
-    if unknown:  # of all rows or none: an empty last cell, but a word where blanks separate
+    if unknown:  # for all rows or none: an empty last cell, or a word if blanks separate fields
         cell = SEPARATORS[form] + ("nan" if form == "text" else "")
         text = text.replace(b"\n", f"{cell}\n".encode("ascii"))
     if block.ids is None:

@@ -125,7 +125,7 @@ class RowIds:
         self.ids: list[str] = []
 
     def of_negatives(self, known: str) -> RowIds:
-        """Return the same for a list of known negatives, none of which may be listed here."""
+        """Return the same for known negatives, none of which may be listed here."""
         found = RowIds(None, None, keep=False)
         found._known_path, found._known = known, read_known_ids(known, "known_negatives")
         found._names, found._names_path = self._names, self._names_path
@@ -273,7 +273,7 @@ class WeightLines:
     ) -> FloatArray:
         """Return the weight of each row of P, matched by order or by id.
 
-        ``known`` has the ids of P in order, and a function that tests whether an id is a known
+        ``known`` holds the ids of P in order, and a function that tests whether an id is a known
         positive.
         """
         if known is None:

@@ -50,7 +50,7 @@ class Source:
 
     @property
     def plain_path(self) -> str | None:
-        """The path of a regular file that is not compressed, once its pieces were asked for."""
+        """The path of a regular file that is not compressed, once its pieces were requested."""
         return self._path if self._owned and self._regular and self._plain else None
 
     @property
@@ -64,7 +64,7 @@ class Source:
         return text
 
     def _raw(self, size: int) -> Iterator[bytes]:
-        """Yield the bytes from the beginning; several passes may go on at once."""
+        """Yield the bytes from the beginning; several passes may run at once."""
         if self._regular:
             return self._from_file(size)
         if self._once:
@@ -84,7 +84,7 @@ class Source:
             raise cannot("read", self.name, error) from None
 
     def _spooled(self, size: int) -> Iterator[bytes]:
-        """Yield what was spooled, then what arrives, which is spooled for the next pass."""
+        """Yield what was spooled, then spool and yield what arrives."""
         at = 0
         while True:
             with self._spooling:

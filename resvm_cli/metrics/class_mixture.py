@@ -8,10 +8,10 @@ values leaves the result unchanged. The EM algorithm fits a, b and the line (the
 Anderson 1979 with unknown fractions, as in Qin 1999), and fits them again to bootstrap samples.
 
 Any smaller b explains the same values, since some rows of U that look positive may not be. The
-values do not tell which fraction rho of them are. It is treated as random, and the more P and U
+values do not reveal what fraction rho of them are. Rho is treated as random, and the more P and U
 overlap, the more it varies. If they overlap too much, nothing is claimed, unless b is given or some
 rows of U were tested. Nor is anything claimed if positives became known by testing the most
-promising rows: they score higher than those that are left in U, which b would then leave out.
+promising rows: they score higher than those that are left in U, which b would then miss.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LOW_TAIL = 0.05  # of lower bounds of precision and b
 MAX_DEPTHS = 300
 CANDIDATES = 10  # per resample, to choose those that agree with tested rows
 FLAT = 10  # every tenth candidate has the same chance for all rows, whatever their values
-MIN_TESTED = 20  # in a random sample, for bounds by its counts alone
+MIN_TESTED = 20  # in a random sample, for bounds from its counts alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class IntervalsByDepth:
 
 @dataclass(frozen=True, eq=False)
 class _Blurs:
-    """How resamples differ from the truth: only rho of the fitted positives are positive.
+    """How resamples differ from the truth: only a fraction rho of fitted positives are positive.
 
     A row's chance is the fitted one for a fraction tau of the rows, and the mean for the others.
     """
@@ -138,7 +138,7 @@ class ClassMixture:
     a: float | None  # if given
     b: float | None
     seed: int
-    sampled: bool  # whether P is taken for a random sample of all positives
+    sampled: bool  # whether P is assumed to be a random sample of all positives
 
     @classmethod
     def fit(
@@ -198,7 +198,7 @@ class ClassMixture:
         return found
 
     def with_b(self, fractions: Sequence[float]) -> list[ClassMixture]:
-        """Return mixtures of the same values for each given b, without bounds."""
+        """Return mixtures for the same values and each given b, without bounds."""
         return self._first(self.binned, self.a, fractions, self.seed)
 
     @property
@@ -319,7 +319,7 @@ class ClassMixture:
     def mean_precision(self, n_listed: int) -> FloatArray:
         """Return the precision of the top 1, 2, ... rows of U, averaged over rho.
 
-        A list chosen for its precision must allow for all that may be true. The mean of rho is
+        A list chosen for its precision must allow for every plausible rho. The mean of rho is
         1 / (1 + spread), which is less than its most plausible values.
         """
         if self.tested is not None or not self.claims:
@@ -394,7 +394,7 @@ class ClassMixture:
 
 
 def _means(chances: FloatArray, counts: FloatArray, depths: FloatArray) -> FloatArray:
-    """Return mean chances over the first rows, to each depth; ``counts`` is rows per bin."""
+    """Return mean chances over the first rows, up to each depth; ``counts`` is rows per bin."""
     ends = np.concatenate([[0.0], np.cumsum(counts)])
     sums = np.concatenate([np.zeros((len(chances), 1)), np.cumsum(counts * chances, axis=1)], 1)
     last = np.clip(np.searchsorted(ends, depths), 1, len(counts))
@@ -410,7 +410,7 @@ def _some_depths(n_listed: int) -> tuple[FloatArray, IntArray]:
 
 
 def _choices(a: float | None) -> list[float | None]:
-    """Return which a to fit: precision rises with a, so 0 is the careful end."""
+    """Return which a to fit: precision rises with a, so 0 is the conservative end."""
     return [None, 0.0] if a is None else [a]
 
 

@@ -94,7 +94,7 @@ class Fits:
         return ratio / (ratio + (1 - self.b))
 
     def log_likelihoods(self, binned: BinnedValues) -> FloatArray:
-        """Return the log-likelihood, by each fit, of which rows are in P, given their values."""
+        """Return each fit's log-likelihood of which rows are in P, given their values."""
         ratio = self.ratios(binned.logits)
         of_pos = binned.positives.sum() * (self.a + (1 - self.a) * ratio)
         of_unl = binned.unlabeled.sum() * (1 - self.b + self.b * ratio)

@@ -23,9 +23,9 @@ SHRINKAGE = 0.3
 TAIL = 0.005
 MIN_FOR_RANGE = 20
 MIN_OUTSIDE, FRACTION_OUTSIDE = 3, 0.05
-# The fraction predicted positive is remarkable if it differs from that of U by this factor.
+# The fraction predicted positive is unusual if it differs from that of U by this factor.
 MIN_FOR_SHARE, SHARE_RATIO = 100, 5.0
-SURPRISE = 1e-6  # the chance below which a difference is not due to chance
+SURPRISE = 1e-6  # the p-value below which a difference is not due to chance
 PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
 
 
@@ -100,8 +100,8 @@ def choose_threshold(
 ) -> Threshold | None:
     """Return the best threshold for out-of-bag values of P and U; None if there are too few.
 
-    Known negatives were rows of U before they were tested. They count as the fraction of these rows
-    that they are (``negative_share``), so one above the threshold is a row predicted positive.
+    Known negatives were rows of U before they were tested. They are weighted by their fraction of
+    these rows (``negative_share``), so one above the threshold counts as predicted positive.
     """
     if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
@@ -156,7 +156,7 @@ def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float]
 
 
 def is_beyond_chance(n_outside: int, n_rows: int, n_trained: int, n_tests: int) -> bool:
-    """Whether rows like those of training would hardly ever be outside their range so often.
+    """Whether rows like the training rows would hardly ever be out of range this often.
 
     If all rows are alike, each choice of the ``n_outside`` largest among them is equally likely.
     """

@@ -44,12 +44,12 @@ class Member:
     coefficients: FloatArray
     rho: float
     n_positive: int  # number of support vectors from P
-    weights: Rows | None = None  # of features, as one row; support vectors have them applied
+    weights: Rows | None = None  # feature weights, as one row, already applied to support vectors
 
 
 @dataclass(frozen=True)
 class Group:
-    """The members of one setting: their kernel, and their mean value's weight in the ensemble."""
+    """The members with one setting: their kernel, and the weight of their mean in the ensemble."""
 
     kernel: Kernel
     members: range

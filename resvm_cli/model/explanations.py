@@ -5,7 +5,7 @@ vectors: coefficient times kernel value. Linear members have feature weights ins
 members are standardized and weighted as in the mean value.
 
 Members with support vectors have no sum over features. A feature's effect on a row is the row's
-value minus the mean value of copies in which the feature is like other rows of U.
+value minus the mean value of copies in which the feature is as in other rows of U.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class _RowTerms:
     def __init__(
         self, ensemble: Ensemble, rows: tuple[Rows, Rows], numbers: tuple[IntArray, IntArray]
     ) -> None:
-        """``rows`` are the scaled rows of P and U that support vectors are looked for in."""
+        """``rows`` are the scaled rows of P and U in which to look for support vectors."""
         self._ensemble = ensemble
         members = ensemble.members
         sizes = [len(member.support) for member in members]
@@ -294,7 +294,7 @@ def _largest(
 
 
 class FeatureEffects:
-    """The effects of features on rows, from copies scored by the members that lack the row."""
+    """The effects of features on rows, from copies scored by members that have not seen the row."""
 
     def __init__(self, predictor: Predictor, data: PUData, seed: int) -> None:
         self._predictor = predictor
@@ -354,7 +354,7 @@ class FeatureEffects:
                 yield int(features[feature]), float(own[feature]), float(effects[at])
 
     def _chosen(self, own: FloatArray, place: IntArray) -> IntArray:
-        """Return the features to change: those unlike U, and of many the most relevant ones."""
+        """Return the features to change: those unlike U, or the most relevant if there are many."""
         apart = np.abs(self._quantiles[:, place] - own).mean(axis=0)
         chosen = np.flatnonzero(apart)
         if len(chosen) > MAX_CHANGED:

@@ -1,4 +1,4 @@
-"""Feature weights: each member scales features by how well each alone tells P from U in its bag.
+"""Feature weights: each member scales each feature by how well it alone tells P from U in the bag.
 
 A feature's values are put into a few bins, whose edges come from all rows without labels. Its
 relevance is the R^2 of the label given the bin, adjusted for the number of bins and never negative.

@@ -1,9 +1,9 @@
-"""Importance of features for any kernel: what permuting a feature costs out of bag.
+"""Permutation importance of features for any kernel, computed out of bag.
 
-A member's importance of a feature is the fall of its ROC AUC of P against U, on rows that it has
+A feature's importance to a member is the drop in its ROC AUC of P against U, on rows that it has
 not seen, when the feature is permuted among them. Correlated features are permuted together,
 because each of them alone could stand in for the others. A permuted feature changes a kernel's
-products and norms by its own terms only, so the other features are not looked at again.
+products and norms by its own terms only, so the other features are not processed again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CORRELATED = 0.9  # absolute correlation of all features in a group
 
 @dataclass(frozen=True)
 class FeatureImportance:
-    """Mean and standard deviation over members of the fall of the ROC AUC."""
+    """Mean and standard deviation, over members, of the drop in ROC AUC."""
 
     feature: int
     name: str
@@ -52,9 +52,9 @@ def feature_importance(
     run: Run,
     names: Sequence[Any] | None = None,
 ) -> tuple[FeatureImportance, ...]:
-    """Return the features by importance, largest first, and those permuted together in a row.
+    """Return the features, most important first; those permuted together are adjacent.
 
-    They are named by ``names``, or else as the data names them.
+    Their names come from ``names``, or else from the data.
     """
     if ensemble.is_precomputed:
         raise ModelError("the kernel is precomputed: there are no features to permute")
@@ -178,7 +178,7 @@ class _Permuted:
         self._support, self._rows = _dense(support, features), _dense(rows, features)
 
     def falls(self, groups: Sequence[IntArray], n_pos: int, bits: randomness.Bits) -> FloatArray:
-        """Return the fall of the ROC AUC for each group of features."""
+        """Return the drop in ROC AUC for each group of features."""
         values = self._values(self._products.copy(), self._norms)
         area = _area(values, n_pos)
         result = np.zeros(len(groups))

@@ -259,7 +259,7 @@ class _GrowingPool:
         return self._size - len(rows)
 
     def add(self, solution: KernelSolution | LinearSolution, problem: Problem) -> Member:
-        """Return the member of a solution, with the numbers of its support vectors in the pool."""
+        """Return the member for a solution, with its support vectors' numbers in the pool."""
         if isinstance(solution, LinearSolution):
             number = self._appended(solution.weights)
             return Member(np.array([number]), np.ones(1), solution.rho, 1)
@@ -348,7 +348,7 @@ class _TrainingSet:
     def train(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
     ) -> KernelSolution | LinearSolution:
-        """Train on the rows with these numbers, by the problem's solver."""
+        """Train on the rows with these numbers, using the problem's solver."""
         if problem.relevance_power is not None:
             return self._train_weighted(problem, positive, unlabeled)
         if problem.solver == "liblinear":
@@ -386,7 +386,7 @@ class _TrainingSet:
     def _train_kernel(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
     ) -> KernelSolution | LinearSolution:
-        """Return LIBSVM's solution, with kernel values computed in the way that suits the bag."""
+        """Return LIBSVM's solution, with kernel values computed in whichever way suits the bag."""
         bag = _Bag.from_numbers(positive, unlabeled)
         rows = self._bag_rows.bag(bag.numbers, problem.kernel, needed=problem.n_negative > 0)
         if rows is not None:
@@ -404,7 +404,7 @@ class _TrainingSet:
 
 @dataclass(frozen=True, eq=False)
 class _Bag:
-    """The distinct rows of a bag, and where each drawn row is among them, P before U."""
+    """The distinct rows of a bag, and the position of each drawn row among them, P before U."""
 
     numbers: IntArray
     place: IntArray
@@ -419,7 +419,7 @@ class _Bag:
     def solved(
         self, problem: Problem, rows: DenseBag | SparseBag
     ) -> KernelSolution | LinearSolution:
-        """Train on these rows, which are the bag's, by kernel values computed at once."""
+        """Train on the bag's rows, with all kernel values computed in advance."""
         values = bag_values(problem.kernel, rows)
         places = self.place[: self.n_positive], self.place[self.n_positive :]
         solved = smo.solve(values, smo.Bags.from_parts([places], [problem.n_negative]), [[problem]])
@@ -429,7 +429,7 @@ class _Bag:
     def solution(
         self, problem: Problem, found: Solution, rows: DenseBag | SparseBag
     ) -> KernelSolution | LinearSolution:
-        """Return the member of a solver's solution; repeated rows are joined."""
+        """Return the member for a solver's solution; repeated rows are merged."""
         place = self.place[found.support]
         coefficients = np.bincount(
             place, weights=found.coefficients, minlength=len(self.numbers)

@@ -160,7 +160,7 @@ class Plan:
 
 
 def default_n_pos(rows_pos: int, fraction: float = DEFAULT_FRACTION) -> int:
-    """Return a fraction of |P|, clamped: enough rows to learn from, but no more than pay off."""
+    """Return a fraction of |P|, clamped: enough rows to learn from, but no more than is useful."""
     return min(MAX_N_POS, max(MIN_N_POS, int(rows_pos * fraction)))
 
 
@@ -260,7 +260,7 @@ def resolve_defaults(
 
 
 def require_negatives(params: MethodParameters, data: PUData) -> None:
-    """Reject a penalty of known negatives if there are none."""
+    """Reject a penalty for known negatives if there are none."""
     if params.w_neg is not None and not len(data.negatives):
         raise ParameterError("{w_neg} is a penalty of known negatives, but there are none")
 

@@ -141,7 +141,7 @@ class PUData(ABC):
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        """The requested scaling; if it is ``auto``, the one that the features suggest."""
+        """The requested scaling; for ``auto``, the one that the features suggest."""
         if self._scale == "quantile":
             return self.scaling_by("quantile")
         if self._stats is None:
@@ -151,7 +151,7 @@ class PUData(ABC):
         return None if kind is None else LinearScaling.learn(kind, summary)
 
     def scaling_by(self, kind: ScalingName | None) -> Scaling | None:
-        """The scaling of this kind: the requested one, or by quantiles."""
+        """The scaling of this kind: the one requested, or quantile scaling."""
         if kind not in self._scalings:
             if kind == "quantile":
                 self._scalings[kind] = QuantileScaling.learn(self.sampled_rows)
@@ -163,7 +163,7 @@ class PUData(ABC):
 
     @cached_property
     def sampled_rows(self) -> Rows:
-        """The rows, unscaled, from which quantiles and bins are learned; no label is used."""
+        """The rows, unscaled, from which quantiles and bins are learned, without labels."""
         bits = randomness.run_bits(0, randomness.QUANTILE_ROWS)
         positive = randomness.sample(bits, len(self.positives), SAMPLE_ROWS)
         unlabeled = randomness.sample(bits, self.n_unlabeled, SAMPLE_ROWS)
@@ -172,7 +172,7 @@ class PUData(ABC):
         return Rows.concatenate([self.positives.take(positive), self.fetch(numbers)])
 
     def bins(self, kind: ScalingName | None) -> FeatureBins:
-        """The bins by which features are weighted in rows scaled like this."""
+        """The bins used to weight features in rows scaled this way."""
         if kind not in self._bins:
             self._bins[kind] = FeatureBins.learn(self.scaled(self.sampled_rows, kind))
         return self._bins[kind]
@@ -197,7 +197,7 @@ class PUData(ABC):
         return rows if scaling is None else scaling.apply(rows)
 
     def variance(self, kind: ScalingName | None) -> float:
-        """Return the variance of all entries of P and U, scaled; by quantiles, of a sample."""
+        """Return the variance of scaled entries of P and U; for quantile scaling, of a sample."""
         scaling = self.scaling_by(kind)
         if isinstance(scaling, LinearScaling) and self._stats is not None and self.n_features:
             spread = scaling.variance(self._stats.summary(), self.n_features)
@@ -259,7 +259,7 @@ class PUData(ABC):
 
 
 def _description_of_groups(groups: IntArray) -> dict[str, Any]:
-    """Describe how rows are grouped, whatever the groups are called."""
+    """Describe how rows are grouped, regardless of group names."""
     _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
     in_order = np.argsort(np.argsort(first))[numbers.reshape(-1)]  # by first appearance
     digest = hashlib.sha256(in_order.astype("<i8").tobytes()).hexdigest()

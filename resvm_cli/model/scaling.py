@@ -2,7 +2,7 @@
 
 The linear scalings follow scikit-learn's arithmetic for dense data operation by operation, so that
 equal constants give bit-for-bit equal results: x / scale, x * scale + min, (x - mean) / scale.
-Quantile scaling replaces a value by its rank, so that monotone transformations do not matter.
+Quantile scaling replaces a value with its rank, so that monotone transformations do not matter.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Scaling(ABC):
 
     @abstractmethod
     def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
-        """Return the scaled values of features, given by their places among ``indices``."""
+        """Return the scaled values of features, given by their positions among ``indices``."""
 
     @abstractmethod
     def extremes(self) -> tuple[FloatArray, FloatArray] | None:
@@ -350,7 +350,7 @@ class QuantileScaling(Scaling):
             or (np.diff(starts) <= 0).any()
         ):
             return False
-        within = np.ones(max(0, size - 1), bool)  # whether a knot and the next are of one feature
+        within = np.ones(max(0, size - 1), bool)  # whether a knot and the next share a feature
         within[starts[1:-1] - 1] = False
         return bool((np.diff(self.knots)[within] > 0).all())
 
@@ -364,7 +364,7 @@ class FeatureRanges:
 
     @classmethod
     def from_scalings(cls, scalings: Iterable[Scaling]) -> FeatureRanges | None:
-        """Return what the scalings tell about ranges; None if they tell nothing."""
+        """Return the ranges known from the scalings; None if there are none."""
         known = [(one.indices, each) for one in scalings if (each := one.extremes()) is not None]
         size = 1 + max((int(indices[-1]) for indices, _ in known if len(indices)), default=-1)
         if not 0 < size <= MAX_RANGES:

@@ -1,7 +1,7 @@
 """Signs that P and U are not what they should be: swapped, overlapping, or prepared differently.
 
 Each check returns a note or None. Sound data must pass: natural duplicates, sets that are easy to
-separate, and tight clusters of positives are no signs of misuse.
+separate, and tight clusters of positives are not signs of misuse.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EXACT = 1e-4  # standard deviations by which means differ from 0 after rounding
 def swapped_note(
     highest_label_pos: float, lowest_label_unl: float, n_pos: int, n_unl: int
 ) -> Text | None:
-    """Return a note if labels or sizes suggest that P and U are swapped; nan is no label."""
+    """Return a note if labels or sizes suggest that P and U are swapped; nan means no label."""
     if highest_label_pos <= 0 < lowest_label_unl:
         return Message(
             "the rows of P have labels up to {p:g}, those of U from {u:g}: are {positives} and"
@@ -63,7 +63,7 @@ def empty_note(positives: Rows) -> Text | None:
 class RepeatedRows:
     """Which rows of U have the content of a row of P; rows without features do not count.
 
-    In some data, equal rows are common. So the same is counted for a few rows of U.
+    Equal rows are common in some data, so duplicates of a few rows of U are counted too.
     """
 
     n_repeated = 0  # rows of U
@@ -122,7 +122,7 @@ class _HashSet:
         return len(self._hashes)
 
     def places(self, hashes: Hashes) -> tuple[IntArray, IntArray]:
-        """Return which of these hashes are in the set, and the place of each that is."""
+        """Return which of these hashes are in the set, and their positions."""
         likely = np.flatnonzero(self._starts[hashes >> SHIFT])
         places = np.searchsorted(self._hashes, hashes[likely])
         found = np.flatnonzero(self._hashes[np.minimum(places, len(self) - 1)] == hashes[likely])
@@ -137,8 +137,8 @@ def _fraction_repeated(copies: IntArray) -> float:
 def preparation_note(positives: Rows, unlabeled: Rows) -> Text | None:
     """Return a note if P and U seem to be scaled or encoded differently.
 
-    That the sets are easy to separate is no sign of it: P may be far away or a tight cluster. Most
-    features must vary on another scale, or most entries of P be features that U does not have.
+    Sets that are easy to separate are not enough: P may be far away or a tight cluster. Most
+    features must vary on another scale, or most entries of P must be features that U lacks.
     """
     question = "are P and U encoded and scaled alike?"
     if min(len(positives), len(unlabeled)) < MIN_ROWS:
@@ -198,9 +198,9 @@ class _Spreads:
         return np.bincount(place, weights=values, minlength=len(self.counts)).astype(np.float64)
 
     def scaled_alone(self, others: Rows, columns: Columns) -> str | None:
-        """Return what shows that the set was scaled by its own values, as no subset would be.
+        """Return evidence that the set was scaled by its own values, as no subset would be.
 
-        Features with few levels, such as counts, say nothing: other rows have the same maximum.
+        Features with few levels, such as counts, prove nothing: other rows have the same maximum.
         """
         place = columns.places(others.indices)
         n_equal = np.bincount(place[others.values == self._largest[place]], minlength=len(columns))

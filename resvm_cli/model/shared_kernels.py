@@ -2,7 +2,7 @@
 
 Candidates share kernel values: dot products or distances between all rows are computed once, each
 kernel matrix once, and a bag's matrix is a submatrix of it. If that takes too much memory, each bag
-computes its own. Only the number of rows decides which.
+computes its own. The choice depends only on the number of rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BYTES_PER_PAIR = 16  # a dot product and a kernel value
 
 
 class KernelTrainer(ABC):
-    """Trains members of one kernel and scores rows with them."""
+    """Trains members with one kernel and scores rows with them."""
 
     @abstractmethod
     def ensemble_values(
@@ -155,7 +155,7 @@ class _FromMatrix(KernelTrainer):
         return self._lines[1]
 
 
-# Of some members: the rows of their support vectors, whose they are, coefficients, and each rho.
+# For some members: rows and owners of their support vectors, coefficients, and each rho.
 _Support: TypeAlias = tuple[IntArray, IntArray, FloatArray, FloatArray]
 
 

@@ -62,7 +62,7 @@ class StoredModel:
     plan: ModelPlan | None  # None if its bags cannot be redrawn
     decision: DecisionRule
     ensemble: Ensemble
-    out_of_bag: OutOfBag | None = None  # also None if it was not read
+    out_of_bag: OutOfBag | None = None  # None also if it was not read
     encoding: FeatureMap | None = None  # of the columns of tables, if it was trained on one
 
     @property

@@ -24,7 +24,7 @@ MAX_DIGITS = 18
 
 @dataclass(frozen=True, eq=False)
 class OutOfBag:
-    """Rows, counted from 1, with decision values by the members whose bags lack them."""
+    """Rows, counted from 1, with decision values from the members whose bags lack them."""
 
     positive: npt.NDArray[np.bool_]  # true for P
     rows: IntArray
@@ -125,7 +125,7 @@ def fitted_classes(
     contamination_pos: float | None,
     contamination_unl: float | None,
 ) -> ClassMixture | None:
-    """Model the classes of P and U by a model's out-of-bag values; None if there are too few."""
+    """Fit the classes of P and U to a model's out-of-bag values; None if there are too few."""
     values = None if table is None else table.by(rule)
     if table is None or values is None:
         why, hint = _why_missing(method)
@@ -134,7 +134,7 @@ def fitted_classes(
             " values",
             Message(hint),
         )
-    from resvm_cli.metrics.class_mixture import ClassMixture  # imports scipy, which takes long
+    from resvm_cli.metrics.class_mixture import ClassMixture  # imports scipy, which is slow
 
     fractions = contamination_pos, contamination_unl
     sampled = not table.negative.any()

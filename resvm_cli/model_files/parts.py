@@ -177,7 +177,7 @@ def _read_header(path: str) -> dict[str, Any]:
 
 
 def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
-    """Return the parts of a whole model in order, with notes; reject gaps, overlaps and others."""
+    """Return a model's parts in order, with notes; reject gaps, overlaps and foreign parts."""
     parts = sorted(map(PartDirectory.read, paths), key=lambda part: part.members.start)
     first = parts[0]
     notes: list[str] = []

@@ -112,7 +112,7 @@ def _unknown(message: str, key: str, known: Any, form: str) -> CommandLineError:
 
 
 def _converted(option: Any, value: Any, where: str) -> Any:
-    """Return the value as Click expects it; None if it is as if not given."""
+    """Return the value as Click expects it; None if it counts as not given."""
     if option.multiple:
         entries = value if isinstance(value, list) else [value]
         return [_single(option, entry, where) for entry in entries]
@@ -133,6 +133,6 @@ def _single(option: Any, value: Any, where: str) -> Any:
     if not fits:
         raise CommandLineError(f"{where} is {value!r}; {EXPECTED.get(kind, 'text')} was expected")
     if kind == "boolean":
-        # as a flag that is not given; --x/--no-x has both
+        # like a flag that is not given; --x/--no-x has both
         return value if value or option.secondary_opts else None
     return value if kind in EXPECTED else str(value)

@@ -2,7 +2,7 @@
 
 Typer creates one option for each parameter of a command's signature. So a group is replaced by its
 fields in the signature, and the values are collected into the group when the command is called.
-Options are declared as ``--help`` shows them, those of the parameter table are generated from its
+Options are declared as ``--help`` shows them; those in the parameter table are generated from its
 rows. ``--help`` lists the most important options first.
 """
 
@@ -204,9 +204,9 @@ def arrange(options: MutableSequence[Any]) -> None:
 
 
 def keep_inputs(command: Any) -> None:
-    """Make a command refuse paths that would let an output replace an input or another output.
+    """Make a command reject paths that would let an output replace an input or another output.
 
-    The paths under the heading Output are outputs, all others are inputs.
+    Paths under the heading Output are outputs; all others are inputs.
     """
     paths = [option for option in command.params if PATH.search(option.metavar or "")]
     invoke = command.invoke

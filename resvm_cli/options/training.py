@@ -33,7 +33,7 @@ ANNOTATE = output_option(
 
 @option_group
 class TableFileOptions:
-    """How the file of a table is written, and which column names its rows."""
+    """The format of a table file, and the column that names its rows."""
 
     id_column: str | None = column_option("--id-column NAME", "Column with row ids.")
     missing: str | None = column_option(
@@ -79,7 +79,7 @@ class TableFileOptions:
 
 @option_group
 class PredictedTableOptions(TableFileOptions):
-    """The same for rows to predict: the model decides about missing values, and keeps all rows."""
+    """The same for rows to predict: the model handles missing values and keeps all rows."""
 
     missing: str | None = column_option(
         "--missing RULE",

@@ -41,7 +41,7 @@ TEXT_LABEL = (  # instead of a number: the file is probably a table
     "labels in svmlight files are numbers; if the file is a table:"
     " resvm convert FILE --label-column COLUMN --positive-label LABEL -P pos.svm -U unl.svm"
 )
-# What the types of Click expect, also as ranges such as "int range".
+# What Click's types expect, including ranges such as "int range".
 EXPECTED = {
     "integer": "an integer",
     "int": "an integer",
@@ -82,7 +82,7 @@ def parse_kernel(text: str) -> KernelName:
 
 
 def single_number(labels: Sequence[str]) -> float | None:
-    """Return the label as a number, as svmlight text has it; None if there is no such label."""
+    """Return the label as a number, as in svmlight text; None if there is no such label."""
     number = number_or_text(labels[0]) if len(labels) == 1 else None
     return float(number) if isinstance(number, int | float) and isfinite(number) else None
 
@@ -275,7 +275,7 @@ def _bad_value(option: str, message: str) -> str:
 
 
 def _words(text: str, arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments that typer's message has joined by blanks."""
+    """Return the arguments that typer's message joins with blanks."""
     ends = range(len(arguments) + 1)
     slices = (arguments[start:end] for start in ends for end in ends)
     return next((words for words in slices if " ".join(words) == text), text.split())

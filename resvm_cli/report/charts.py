@@ -85,7 +85,7 @@ def _digest(content: str) -> str:
 
 
 def kind_of(path: str, option: str = "--plot") -> Kind:
-    """Return the file format by its extension; fail early if matplotlib is not installed."""
+    """Return the file format from its extension; fail early if matplotlib is not installed."""
     ending = path.lower().rpartition(".")[2]
     if ending not in KINDS:
         raise CommandLineError(f"{option} must end in .png, .svg or .pdf, got '{path}'")

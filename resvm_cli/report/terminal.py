@@ -60,12 +60,12 @@ def say(text: str) -> None:
 
 
 def in_options(text: Text) -> str:
-    """Render a message of the engine, with parameters as options."""
+    """Render a message from the engine, with parameters as options."""
     return str(render(text, option_name))
 
 
 def say_row(name: str, text: str) -> None:
-    """Print a line of a summary on stderr: its name, then what there is to say."""
+    """Print a line of a summary on stderr: its name, then its text."""
     say(f"{name:>10}  {text}")
 
 

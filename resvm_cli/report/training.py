@@ -106,7 +106,7 @@ def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
 
 
 def _own(setting: Plan, plan: ModelPlan) -> str:
-    """Return what distinguishes this setting from others of the model, besides its numbers."""
+    """Return what distinguishes this setting from the model's others, besides its numbers."""
     words: list[str] = []
     if len({each.kernel.name for each in plan.plans}) > 1:
         words.append(setting.kernel.name)

@@ -1,7 +1,7 @@
 """Estimators for scikit-learn (1.6 and later) that use the same engine as the commands.
 
-``y`` has two labels: one of known positives and one of unlabeled rows. The positive one is
-``positive_label``, or else the larger: 1 of 1 and 0, of 1 and -1, True of True and False.
+``y`` has two labels: one for known positives and one for unlabeled rows. The positive one is
+``positive_label``, or else the larger: 1 rather than 0 or -1, True rather than False.
 ``classes_`` is sorted and ``decision_function`` is positive for ``classes_[1]``, as scikit-learn
 expects; ``score_samples`` is larger for likelier positives whatever the labels. The parameters are
 the options of ``resvm train`` (docs/commands/train.md), and ``random_state`` is its seed: the same
@@ -62,13 +62,13 @@ NUMBERED = (
     "StackingClassifier and VotingClassifier replace the sorted labels by 0 and 1: inside these,"
     " set {positive_label} to 0 or 1"
 )
-CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels of which 1 can only be the positive one
+CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels among which only 1 can be the positive one
 
 Estimator = TypeVar("Estimator", bound="_PUClassifier")
 
 
 def _has_fractions(estimator: _PUClassifier) -> bool:
-    """Tell scikit-learn whether predict_proba is available; else say why not."""
+    """Tell scikit-learn whether predict_proba is available; if not, say why."""
     settings = estimator.get_params(deep=False)
     if FRACTIONS[1] not in settings:
         raise AttributeError(
@@ -186,7 +186,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
 
     @documented(parameters=ROWS)
     def decision_function(self, X: Any) -> FloatArray:
-        """Return a number for each row, above 0 if it is predicted to be of ``classes_[1]``.
+        """Return a number for each row, above 0 if its predicted label is ``classes_[1]``.
 
         It is the decision value minus the threshold, negated if ``positive_label_`` is
         ``classes_[0]``. To rank rows, use ``score_samples``.
@@ -250,8 +250,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the chance of each of ``classes_``, for new rows like the unlabeled ones.
 
-        ``contamination_unl`` must be set. The larger chance need not be that of the predicted
-        label, because the threshold is not chosen by it.
+        ``contamination_unl`` must be set. The predicted label need not have the larger chance,
+        because the threshold is not based on it.
 
         {parameters}
 
@@ -351,7 +351,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ModelError
-            If there is no such model, it is damaged, or it is of another method.
+            If there is no such model, it is damaged, or it uses another method.
         """
         model = api.load(path)
         if model.method != cls.method:

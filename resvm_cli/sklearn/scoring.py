@@ -32,7 +32,7 @@ def pu_roc_auc(
     This is the chance that a known positive has a larger decision value than an unlabeled row. It
     needs no negatives and no threshold. Positives among the unlabeled rows pull it toward 1/2 for
     every model alike, so the best model is still the best one, but the figure understates how well
-    positives and negatives are told apart. Pass it as ``scoring`` to any tool of scikit-learn.
+    positives and negatives are told apart. Pass it as ``scoring`` to any scikit-learn tool.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ def pu_score(
 
     Recall is that of known positives. The score has no upper bound, and it is proportional to
     precision x recall if the known positives are a random sample of all positives. It depends on
-    the threshold, so it suits the choice of one; to compare models by their order, use
-    ``pu_roc_auc``. Pass it as ``scoring`` to any tool of scikit-learn.
+    the threshold, so use it to choose one; to compare models by their ranking, use
+    ``pu_roc_auc``. Pass it as ``scoring`` to any scikit-learn tool.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def pu_score(
 
 
 class PUStratifiedKFold(StratifiedGroupKFold):
-    """Folds with the same fraction of known positives, in a random order that has a fixed seed.
+    """Folds with the same fraction of known positives, in random order with a fixed seed.
 
-    Unlike ``StratifiedKFold`` it shuffles rows by default, because P often precedes U; refuses more
+    Unlike ``StratifiedKFold`` it shuffles rows by default, because P often precedes U; rejects more
     folds than there are known positives, because a fold without any has no score; keeps groups
     together if they are given; and lists the rows of a training set so that the first n of them
     have the same fraction of known positives too, which ``learning_curve`` relies on.
@@ -200,9 +200,9 @@ class PUStratifiedKFold(StratifiedGroupKFold):
         X : array, sparse matrix or DataFrame
             One row per example; only their number matters.
         y : array of labels
-            Two labels, that of known positives and that of unlabeled rows.
+            Two labels: one for known positives and one for unlabeled rows.
         groups : array, optional
-            One group per row. Rows of one group are never in the training set and in the test set.
+            One group per row. A group is never in both the training set and the test set.
 
         Yields
         ------
@@ -233,7 +233,7 @@ class PUStratifiedKFold(StratifiedGroupKFold):
 
 
 def _interleaved(rows: IntArray, labels: IntArray, rng: Any) -> IntArray:
-    """Return the rows in an order whose beginnings have the same fractions of the labels."""
+    """Return the rows in an order in which every prefix has the same label fractions."""
     place = np.empty(len(rows))
     for label in np.unique(labels):
         (at,) = np.nonzero(labels == label)

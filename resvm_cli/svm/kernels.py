@@ -138,7 +138,7 @@ class Kernel:
         return _integer_power(dots, self.degree)
 
     def exponents(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
-        """For rbf: replace the dot products by -gamma times the squared distances."""
+        """For rbf: replace the dot products with -gamma times the squared distances."""
         _blocks.exponents(dots, pool_norms, norms, self.gamma)
         return dots
 
@@ -148,7 +148,7 @@ class Kernel:
 
 
 def exp_in_place(exponents: FloatArray) -> FloatArray:
-    """Replace each x <= 0 by exp(x), using our faster C code if this build has it."""
+    """Replace each x <= 0 with exp(x), using our faster C code if this build has it."""
     if not _blocks.HAS_EXP:
         return np.exp(exponents, out=exponents)
     _blocks.exp(exponents)

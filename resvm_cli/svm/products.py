@@ -115,7 +115,7 @@ class DenseBag:
         return DenseBag(self.features[kept], matrix)
 
     def taken(self, numbers: IntArray) -> Rows:
-        """Some of the rows, with the indices of their file."""
+        """Some of the rows, with the indices used in their file."""
         rows = Rows.from_dense(self.matrix[numbers], 0)
         return Rows(rows.indptr, self.features[rows.indices].astype(np.int32), rows.values)
 
@@ -129,12 +129,12 @@ class SparseBag:
 
     @classmethod
     def from_rows(cls, rows: Rows) -> SparseBag:
-        """Renumber the features of rows that have the indices of their file."""
+        """Renumber the features of rows that have the indices used in their file."""
         columns = Columns(rows.indices)
         return cls(columns.present, columns.placed(rows))
 
     def original_rows(self) -> Rows:
-        """The rows with the indices of their file."""
+        """The rows with the indices used in their file."""
         indices = self.features[self.rows.indices].astype(np.int32)
         return Rows(self.rows.indptr, indices, self.rows.values)
 
@@ -143,7 +143,7 @@ class SparseBag:
         return SparseBag.from_rows(self.original_rows().times(factors))
 
     def taken(self, numbers: IntArray) -> Rows:
-        """Some of the rows, with the indices of their file."""
+        """Some of the rows, with the indices used in their file."""
         return self.original_rows().take(numbers)
 
     def dot_products(self, *, minimum: bool = False) -> FloatArray:
@@ -174,7 +174,7 @@ class BagRows:
     ) -> DenseBag | SparseBag | None:
         """Return a bag of these rows; None if LIBSVM should use the rows themselves.
 
-        A bag with known negatives is ``needed``: LIBSVM has no penalty of their own.
+        A bag with known negatives is ``needed``: LIBSVM has no separate penalty for them.
         """
         is_needed = needed or (kernel is not None and not kernel.takes_scaling)
         if len(numbers) > MAX_ROWS and not is_needed:

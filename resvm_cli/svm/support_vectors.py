@@ -219,7 +219,7 @@ class WeightedMember:
 class WeightedPool(Pool):
     """The support vectors of members that weight features, one member after another.
 
-    The product of a support vector s with a weighted row w x is that of w s with the row x itself.
+    The product of a support vector s with a weighted row w x equals that of w s with the row x.
     So rows are not weighted for each member; only their norms are computed for each.
     """
 

@@ -1,4 +1,4 @@
-"""Write the user's own table again, with columns of results after its own."""
+"""Rewrite the user's table with result columns after its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resvm_cli.tables.cells import numbers_of
 from resvm_cli.tables.features import TableFeatures
 
 Columns: TypeAlias = list[list[Any]]  # None for an empty cell
-PREFIX = "resvm_"  # of a result whose name is the name of a column
+PREFIX = "resvm_"  # for a result with the same name as a column
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ROWS_AT_ONCE = 10_000
 
@@ -29,10 +29,10 @@ def _is_parquet(path: str) -> bool:
 
 
 class Cells:
-    """The cells of a table, read again from the start, a number of rows at a time."""
+    """The cells of a table, read again from the start, some rows at a time."""
 
     def __init__(self, table: TableFeatures, *, numbers: bool) -> None:
-        """With ``numbers``, the cells of numeric features become numbers, others stay texts."""
+        """With ``numbers``, the cells of numeric features become numbers; others stay text."""
         self.names = table.table.columns[table.table.n_sparse :]  # others are in a sparse matrix
         self.integers = table.table.integers
         self._table = table
@@ -97,7 +97,7 @@ def annotated(
 ) -> Iterator[Callable[[Columns, Columns], None]]:
     """Yield a function that writes some rows: the table's columns, then those of the results.
 
-    ``names`` are those of all columns; no two are equal. ``integers`` are the columns known to
+    ``names`` holds all column names, which are distinct. ``integers`` are the columns known to
     hold integers.
     """
     with whole_file(path) as file:
@@ -135,7 +135,7 @@ class Annotation(ExitStack):
 
 
 def result_names(columns: Sequence[str], results: Sequence[str]) -> list[str]:
-    """Return the names of result columns; a name that the table has gets a prefix."""
+    """Return the names of result columns; a name already in the table gets a prefix."""
     taken, names = set(columns), []
     for name in results:
         while name in taken:
@@ -155,7 +155,7 @@ def write_annotated(
     """Write rows of one or two tables in the order of ``numbers``, with their results.
 
     The rows of the second table have numbers from ``n_first``. A column that one table lacks is
-    empty there. Without rows, there is still a header.
+    empty there. A header is written even without rows.
     """
     in_second = numbers >= n_first
     names: dict[str, None] = {}

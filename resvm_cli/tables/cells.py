@@ -45,7 +45,7 @@ _DATE = re.compile(rf"({_DAY})([T ]+{_TIME})?|{_TIME}", re.IGNORECASE)
 def numbers_of(block: TableBlock, at: int, name: str, *, like: bool = False) -> FloatArray:
     """Return a column as numbers, with nan for missing values.
 
-    A given feature map (``like``) allows no text, whatever the user would like to do about it.
+    With a given feature map (``like``), no error suggests encoding text as categories.
     """
     cells = block.columns[at]
     if isinstance(cells, np.ndarray):
@@ -126,7 +126,7 @@ def _is_missing(cell: str) -> bool:
 
 
 def content_of(cells: Cells) -> str | None:
-    """Return what a column of texts holds if it can hardly be categories, from its first rows."""
+    """Return what a text column holds if its first rows can hardly be categories."""
     stripped = ([text.strip() for text in texts_of(block.columns[at])] for block, at in cells)
     tables = [[text for text in texts if not _is_missing(text)] for texts in stripped]
     texts = list(chain.from_iterable(tables))

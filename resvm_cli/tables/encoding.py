@@ -1,7 +1,7 @@
-"""How columns become features: the roles that the user gives, and the map that results.
+"""How columns become features: the roles that the user gives, and the resulting map.
 
 A feature map belongs to a table that was converted, or to a model that was trained on a table. It
-is plain JSON. This module imports no table code, so that a model is loaded without it.
+is plain JSON. This module imports no table code, so models load without it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "med
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The roles of columns, given by name, or by number if no column has that name."""
+    """The roles of columns, identified by name, or by number if no column has that name."""
 
     label: str | None = None
     positive_labels: tuple[str, ...] = ()
@@ -32,14 +32,14 @@ class ColumnRoles:
     only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role
     dropped: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    missing: MissingRule | None = None  # None: refuse, or as the feature map was made
+    missing: MissingRule | None = None  # None: an error, or as when the feature map was made
     bits: int | None = None
     radius: int | None = None
     counts: bool = False
 
     @property
     def asked(self) -> list[str]:
-        """The parameters that were given and that name columns."""
+        """The given parameters that name columns."""
         named = {
             "label_column": self.label,
             "id_column": self.row_id,
@@ -53,7 +53,7 @@ class ColumnRoles:
 
 @dataclass(frozen=True)
 class TableReading:
-    """How to read a table: the roles of its columns, and how its file is written."""
+    """How to read a table: the roles of its columns, and its file format."""
 
     roles: ColumnRoles = ColumnRoles()
     separator: str | None = None  # None: the most frequent one in the first line
@@ -80,7 +80,7 @@ class TableReading:
 
 
 def check_annotated(path: str) -> None:
-    """Reject the name of a file to which no table can be written."""
+    """Reject a file name to which no table can be written."""
     if not path.lower().endswith((".csv", ".tsv", ".parquet")):
         raise ParameterError(
             "{annotate} is '{path}'; expected a name that ends in .csv, .tsv or .parquet", path=path
@@ -120,7 +120,7 @@ class FeatureMap:
 
     columns: list[MappedColumn] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    missing: MissingRule | None = None  # of a model: what training did about missing values
+    missing: MissingRule | None = None  # for a model: how training handled missing values
 
     def add(self, *names: str) -> int:
         """Add features and return the number of the first one."""
@@ -164,7 +164,7 @@ def _check(columns: list[MappedColumn], names: list[str]) -> None:
     """Raise ValueError unless every feature belongs to exactly one column."""
     features: list[int] = []
     for column in columns:
-        if len(features) > len(names):  # or hostile columns of many bits would fill the memory
+        if len(features) > len(names):  # or hostile columns of many bits would exhaust memory
             raise ValueError("features")
         if column.kind == "text":
             features += column.values.values()

@@ -1,6 +1,6 @@
 """Convert table columns to features: numbers, one-hot encoded strings, and SMILES fingerprints.
 
-The kind of a column is decided once, from the first rows: a column of strings is categorical, and a
+The type of a column is decided once, from the first rows: a column of strings is categorical, and a
 string in a numeric column is an error. Features are numbered in the order in which they are found,
 numeric columns first.
 """
@@ -56,7 +56,7 @@ class TableFeatures:
         selective: bool = False,
         droppable: bool = True,
     ) -> None:
-        """``known`` is the feature map of another table, to be used again.
+        """``known`` is the feature map of another table, to be reused.
 
         With ``selective``, columns of ids, dates and free text do not become features. Unless rows
         are ``droppable``, no error suggests dropping them.
@@ -92,7 +92,7 @@ class TableFeatures:
         self.unseen: dict[str, tuple[int, str]] = {}  # per column: how many, and the first
         self.labels_seen: dict[str, None] = {}
         self.id_like: dict[str, str] = {}  # columns of numbers that may be ids, and why
-        self.excluded: dict[str, str] = {}  # the columns that are no features, and what they hold
+        self.excluded: dict[str, str] = {}  # the columns that are not features, and what they hold
         if known is not None:
             self._plan = [(column, self._required(column.name)) for column in known.columns]
             self._apply_map()
@@ -127,7 +127,7 @@ class TableFeatures:
         return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
 
     def _apply_map(self) -> None:
-        """Fill in as the feature map does; raise ParameterError for a role that it contradicts."""
+        """Impute as the feature map does; raise ParameterError for a role that contradicts it."""
         roles = self.roles
         owner, decides = "{like}", "the feature map decides"
         again = "use it to write another map: {map}"
@@ -181,7 +181,7 @@ class TableFeatures:
 
     @property
     def ignored(self) -> list[str]:
-        """The columns that have no role, because the feature map has other ones."""
+        """The columns without a role, because the feature map does not include them."""
         used = self._used | self._numbers_of(self.roles.dropped, "drop")
         names = self.table.columns[: self.table.n_default]
         return [name for number, name in enumerate(names) if number not in used]
@@ -210,7 +210,7 @@ class TableFeatures:
         self._kept = np.concatenate(kept) if self.n_dropped else None
 
     def rows_of_file(self, numbers: IntArray) -> IntArray:
-        """Return the row numbers in the file, once all rows were read, from those of kept rows."""
+        """Convert numbers of kept rows to row numbers in the file, once all rows have been read."""
         return numbers if self._kept is None else self._kept[numbers]
 
     def cells(self) -> Iterator[tuple[TableBlock, IntArray]]:
@@ -227,7 +227,7 @@ class TableFeatures:
         return {column.name for column, _ in self._plan if column.kind == "number"}
 
     def decide(self) -> None:
-        """Decide how columns are encoded, unless a map says so or it was done before."""
+        """Decide how columns are encoded, unless a map says so or this was already decided."""
         if self._decided:
             return
         tables = [self, *self._followers]

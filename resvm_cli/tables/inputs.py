@@ -1,6 +1,6 @@
 """Open any input as blocks of rows: svmlight text, a table, or a sparse matrix.
 
-The kind is recognized by the first bytes. Table code is imported only if there is a table, so that
+The format is detected from the first bytes. Table code is imported only for tables, so that
 svmlight text is read without it.
 """
 
@@ -53,7 +53,7 @@ class RowInput:
         zero_based: bool = False,
         known: bool = False,
     ) -> None:
-        """Recognize the input; ``reading`` is None if nothing is said about tables.
+        """Detect the input format; ``reading`` is None if no table parameters are given.
 
         With ``known`` features, SMILES may be read from a table without naming its columns.
         """
@@ -135,7 +135,7 @@ class RowInput:
 
     @property
     def n_features(self) -> int | None:
-        """The number of features, if the input says so."""
+        """The number of features, if the input states it."""
         return None if self._sparse is None else self._sparse.n_features
 
     def encode(
@@ -145,7 +145,7 @@ class RowInput:
         selective: bool = False,
         droppable: bool = True,
     ) -> None:
-        """Let the columns of a table become features: those ``known``, or new ones."""
+        """Encode the columns of a table as features: those ``known``, or new ones."""
         if self.table is not None:
             from resvm_cli.tables.features import TableFeatures
 
@@ -155,10 +155,10 @@ class RowInput:
             )
 
     def encode_like(self, known: FeatureMap | None, n_features: int = 0) -> None:
-        """Let the columns of a table become the features of a model.
+        """Encode the columns of a table as the features of a model.
 
-        A model that was not trained on a table takes a matrix, whose columns have numbers, and
-        which must not have fewer of them than the model has features.
+        A model that was not trained on a table takes a matrix with numbered columns, at least as
+        many as the model has features.
         """
         if self.table is None:
             return
@@ -213,7 +213,7 @@ class RowInput:
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
         """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes.
 
-        What was read to recognize the input is not lost, even if it comes from a pipe.
+        What was read to detect the format is not lost, even if it comes from a pipe.
         """
         if self._started:
             text = self._started.pop()
@@ -267,7 +267,7 @@ class RowInput:
 
 
 def share_roles(first: RowInput, second: RowInput) -> None:
-    """Let the columns of two tables have the same roles, by the names in the first table.
+    """Give the columns of two tables the same roles, by the names in the first table.
 
     A column to drop may be missing in one of the tables.
     """

@@ -14,7 +14,7 @@ from resvm_cli.tables.encoding import MappedColumn
 from resvm_cli.tables.features import TableFeatures
 
 SHOWN = 10
-MIN_ROWS = 10  # of P and of U; a column may tell fewer apart by chance
+MIN_ROWS = 10  # rows of P and of U; a column may separate fewer by chance
 
 
 class ColumnExtremes:
@@ -72,7 +72,7 @@ class ColumnExtremes:
             yield f"columns with the same value in every row: {listed(constant, SHOWN)}"
 
     def _categories_tell(self, features: IntArray) -> bool:
-        """Whether no category, and no missing value, is in both P and U; few must explain P."""
+        """Whether P and U share no category or missing value, and a few categories cover P."""
         counts = self._counts[:, features]
         missing = np.array(self.n_rows) - counts.sum(axis=1)
         shared = (np.column_stack([counts, missing]) > 0).all(axis=0)
@@ -111,7 +111,7 @@ def _notes_on_id_like(columns: Mapping[str, str]) -> Iterator[Text]:
 
 
 def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:
-    """Yield notes about rows that were dropped, and values that the features' owner lacks."""
+    """Yield notes about dropped rows, and categories that the features' owner lacks."""
     if table.n_dropped:
         shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
         why = f"a missing value or an invalid molecule ({', '.join(shown)})"

@@ -34,7 +34,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 
 TRAINING_NAMES = (*METHOD_TABLE, *TRAINING_TABLE)
-# Whoever sets one of these has chosen what to train, so a ranking does not search for settings.
+# Setting any of these means choosing what to train, so a ranking does not search for settings.
 ENDS_SEARCH = (
     *("params", "n_models", "n_pos", "n_unl", "c_unl", "kernel", "gamma"),
     *("scale", "feature_weights"),

@@ -68,7 +68,7 @@ class TrainingData(PUData):
         self._serials = SerialNumbers()
         self._qids: list[IntArray] = []  # in file order, only if needed
         self._repeated: RepeatedRows | None = None  # None: not looked for
-        # of two files; nan if a row has no label
+        # for two files; nan if a row has no label
         self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf
         keep_ids = source.keep_ids or source.drop_repeated or source.known_negatives is not None
         self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=keep_ids)

@@ -1,4 +1,4 @@
-"""Reject sets that cannot be trained on: empty ones, rows in two sets, wrong serial numbers."""
+"""Reject unusable training sets: empty sets, rows in two sets, wrong serial numbers."""
 
 from __future__ import annotations
 

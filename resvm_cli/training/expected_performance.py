@@ -171,8 +171,8 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
 def _scaling_advice(data: PUData, part: Part) -> list[Text]:
     """Advise scaling by the same rule as ``check``, if it helps out of bag on training rows.
 
-    Both are compared by rbf members with the default penalty: linear members, or large penalties,
-    take very long on features that are not scaled.
+    Both are compared with rbf members at the default penalty: linear members, or large penalties,
+    are very slow on unscaled features.
     """
     if max(data.positives.max_index, part.unlabeled.max_index) >= MAX_FEATURES:
         return []

@@ -39,7 +39,7 @@ class TrainingInput:
     keep_ids: bool = False
     precomputed: bool = False  # rows are kernel values; index 0 holds their serial number
     table: TableReading = field(default_factory=TableReading)  # how to read tables
-    encoding: FeatureMap | None = None  # of a model: how columns become features
+    encoding: FeatureMap | None = None  # for a model: how columns become features
 
     def check(self) -> None:
         """Reject missing or contradictory inputs before any file is read."""
@@ -132,7 +132,7 @@ class TrainingInput:
             raise ParameterError("{positive_label} and {negative_label} are the same label")
 
     def for_kernel(self, name: KernelName) -> TrainingInput:
-        """Adapt the input to this kernel; automatic scaling is turned off if it would do harm."""
+        """Adapt the input to this kernel; automatic scaling is turned off if harmful."""
         kernel = Kernel(name)
         if kernel.is_precomputed and self.scale not in (None, "auto"):
             raise ParameterError(

@@ -38,7 +38,7 @@ class OpenedFiles:
         return rows
 
     def encode(self, inputs: list[RowInput]) -> None:
-        """Let the columns of tables become features, in one encoding for P and U."""
+        """Encode the columns of tables as features, with one encoding for P and U."""
         if len({one.table is None for one in inputs}) > 1:
             named, plain = sorted(inputs, key=lambda one: one.table is None)
             raise DataError(
@@ -66,7 +66,7 @@ class OpenedFiles:
 
     @contextmanager
     def open_alike(self, path: str, roles: ColumnRoles) -> Iterator[RowInput]:
-        """Open another file, with the features that P and U have; these have decided on roles."""
+        """Open another file with the features of P and U, and with these column roles."""
         source = Source(path, once=True)
         try:
             rows = RowInput(source, self._input.table, zero_based=self._input.zero_based)

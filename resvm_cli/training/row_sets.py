@@ -61,7 +61,7 @@ class RowSets:
 
     @property
     def order(self) -> IntArray:
-        """Where P, U and known negatives are among all rows of the data."""
+        """The positions of P, U and known negatives among all rows of the data."""
         positive, unlabeled, negative = self.in_files()
         if self.known is None:
             unlabeled = self.n_pos + unlabeled

@@ -348,7 +348,7 @@ def _require_same(name: str, there: object, here: object, path: str) -> None:
 
 
 def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
-    """Return the description that these files would have with an unchecked U."""
+    """Return the description of these files as if U were unchecked."""
     source = data.input if isinstance(data, TrainingData) else None
     if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
         raise ModelError(

@@ -29,7 +29,7 @@ COUNTING_PIECE = 1 << 18  # small enough to stay in the CPU cache between readin
 
 
 class UnlabeledFile:
-    """The rows of U, and with one labeled file also other rows."""
+    """The rows of U and, in a single labeled file, other rows."""
 
     def __init__(self, rows: RowInput, *, zero_based: bool, unchecked: bool) -> None:
         self.rows = rows

@@ -1,4 +1,4 @@
-"""Settings that work well on most data, as candidates of an informed search."""
+"""Settings that work well on most data, as candidates for an informed search."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class ScaledSample:
 class TuningSample:
     """The rows that candidates are scored on: scaled like the data, and as candidates need them.
 
-    Known negatives follow the rows of U, and count like these in the scores.
+    Known negatives follow the rows of U and count as rows of U in the scores.
     """
 
     scaled: Mapping[ScalingName | None, ScaledSample]  # None: like the data

@@ -28,9 +28,9 @@ from resvm_cli.training.choice import method_parameters
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
 
 DEFAULT_MEMBERS = 50
-SCREENING_MEMBERS = 8  # with which an informed candidate is scored
+SCREENING_MEMBERS = 8  # members used to score an informed candidate
 MAX_SETTINGS = 6  # per committee; more take longer and are no better
-# What an informed search uses unless the user says otherwise: the criterion, which a committee
+# What an informed search uses unless the user says otherwise: the criterion that a committee
 # ranks by, how many rows of U are scored, and how much memory their kernel values may take.
 INFORMED: dict[str, Any] = {
     "search": "informed",

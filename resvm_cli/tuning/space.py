@@ -258,7 +258,7 @@ class Space:
         return Candidate(self.method, tuple(values))
 
     def grid(self) -> list[Candidate]:
-        """Return all combinations, with those of one kernel next to each other."""
+        """Return all combinations, with those that share a kernel adjacent."""
         names = [axis.name for axis in self.axes]
         combinations = itertools.product(*(axis.points() for axis in self.axes))
         return [

@@ -82,7 +82,7 @@ def _key(record: dict[str, Any]) -> str:
 
 @dataclass(eq=False)
 class TrialLog:
-    """A log of finished trials in order, in memory or also in a directory to resume from."""
+    """A log of finished trials in order, in memory and optionally in a directory to resume from."""
 
     settings: TuningSettings
     run: Run

@@ -136,7 +136,7 @@ def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
 
 
 def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Return the choice, with scaling settled and, for ``auto``, settings found out of bag."""
+    """Return the choice, with scaling decided and, for ``auto``, settings found out of bag."""
     settle_scaling(data, choice.params, run)
     if choice.auto is None:
         return choice
@@ -185,7 +185,7 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     if not Kernel(params.kernel).takes_scaling:
         data.scaling = None
         return
-    # rbf members, because linear ones take very long on features that are not scaled
+    # rbf members, because linear ones are very slow on unscaled features
     settings = TuningSettings(
         base=MethodParameters(seed=params.seed),
         oob=True,
@@ -312,7 +312,7 @@ NOT_LOGGED = ("oob", "contamination_pos", "contamination_unl", "gram_mb", "cache
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
-    """Return everything that determines the trials; a run can only be resumed with the same."""
+    """Return everything that determines the trials; a run can be resumed only if it is the same."""
     logged = {
         "kind": "resvm-tuning",
         "format": 1,

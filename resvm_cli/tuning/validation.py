@@ -193,7 +193,7 @@ class CandidateScorer:
         fold: int,
         number: int,
     ) -> list[ScoredSample | ResvmError]:
-        """Score the rows of one fold by ensembles trained on all other rows."""
+        """Score the rows of one fold with ensembles trained on all other rows."""
         kept_pos = np.flatnonzero(line[: self.sample.rows_pos] != fold)
         kept_unl = np.flatnonzero(line[self.sample.rows_pos :] != fold)
         held = np.flatnonzero(line == fold)
@@ -269,9 +269,9 @@ class CandidateScorer:
     def _score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
         """Score each row with the members that have not seen it.
 
-        Bags hold a larger fraction of P than of U, and scores by few members vary more. So even in
-        a random ranking, rows of P would fill the top and the bottom. To avoid this, each row of U
-        is paired with a row of P and scored by members that have seen neither. Rows in every bag
+        Bags hold a larger fraction of P than of U, and scores from few members vary more. So even
+        in a random ranking, rows of P would fill the top and the bottom. To avoid this, each row of
+        U is paired with a row of P and scored by members that have seen neither. Rows in every bag
         are left out. The folds only show how much the criterion varies.
         """
         rows = np.arange(self.sample.rows_pos + self.sample.rows_other)

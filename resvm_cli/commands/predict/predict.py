@@ -112,12 +112,12 @@ def predict_files(
 def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict[str, Any]:
     """Return everything that an output depends on: the model, the input and the options."""
     options = {name: value for name, value in asdict(request).items() if name not in PATHS}
-    if request.table is None:  # as before there were tables
+    if request.table is None:  # as in versions without tables
         del options["table"]
     return {
         "model": model.manifest["manifest_sha256"],
         "input": file_digest(source),
-        "options": json.loads(json.dumps(options)),  # as it is read back: tuples become lists
+        "options": json.loads(json.dumps(options)),  # as read back: tuples become lists
     }
 
 
@@ -190,9 +190,9 @@ def _annotation(path: str, rows: RowInput) -> AbstractContextManager[Annotation]
 
 
 class _TrainingSets:
-    """Whether the rows of a file are those the model was trained on, judged by their digests.
+    """Whether a file contains the rows the model was trained on, judged by their digests.
 
-    Digesting takes about a tenth of the time of parsing, and stops when there are too many rows.
+    Digesting takes about a tenth as long as parsing, and stops when there are too many rows.
     The labels of a table, and ids of positives, are unknown here. One file of P and U is then
     recognized by its numbers of rows and values, if many of its first rows are support vectors.
     """
@@ -237,7 +237,7 @@ class _TrainingSets:
         return found or (["P", "U"] if self._is_whole() else [])
 
     def _is_whole(self) -> bool:
-        """Whether the file seems to be that of all training rows."""
+        """Whether the file seems to contain exactly the training rows."""
         ensemble, rows = self._ensemble, self._first
         counts = [one.get("nonzeros") for one in self._described]
         if rows is None or None in counts or self._n_rows != self._n_most:
@@ -275,7 +275,7 @@ class _Pass:
         self._outside: Counter[int] = Counter()  # rows outside the range of each feature
         self._trained_on = _TrainingSets(scorer.model)
         self.n_rows = self.n_positive = self.n_unlike = 0
-        self.n_beyond = 0  # rows outside the range of one feature, if these are remarkably many
+        self.n_beyond = 0  # rows outside the range of one feature, if there are unusually many
 
     def blocks(self) -> Iterator[ScoredBlock]:
         """Yield each block of rows with its scores, as rows arrive."""
@@ -334,7 +334,7 @@ class _Pass:
         self.n_positive += int((block.labels == 1).sum())
 
     def _note_ranges(self) -> None:
-        """Warn about features with values outside those of training, by what scalings know."""
+        """Warn about features with values outside the training ranges that the scalings store."""
         model = self._scorer.model
         n_trained = min(model.manifest["data"]["unlabeled"]["rows"], SAMPLE_ROWS)
         names = None if model.encoding is None else model.encoding.names
@@ -354,7 +354,7 @@ class _Pass:
         )
 
     def _note_share(self) -> None:
-        """Warn if the model's own threshold is exceeded by unusually many or few rows."""
+        """Warn if unusually many or few rows exceed the model's own threshold."""
         model = self._scorer.model
         threshold = model.decision.thresholds[self._scorer.decision]
         table = None if model.out_of_bag is None else model.out_of_bag.by(self._scorer.decision)

@@ -54,11 +54,11 @@ class PredictRequest:
     probability: bool = False
     ids: bool = False
     zero_based: bool = False
-    table: TableReading | None = None  # how to read a table, if anything is said about it
+    table: TableReading | None = None  # how to read a table, if specified
     annotate: str | None = None  # where to write the table with its predictions
 
     def check(self) -> None:
-        """Reject parameters about tables that cannot work, before any file is read."""
+        """Reject table parameters that cannot work, before any file is read."""
         if self.table is not None:
             self.table.check()
             if self.table.roles.missing == "drop":

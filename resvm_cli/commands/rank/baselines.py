@@ -2,7 +2,7 @@
 
 All three are judged out of bag by the ROC AUC of P against U, on the same sample of rows. The
 feature for a row of P is chosen without the row's fold, and a row's nearest known positive is
-neither the row itself, nor a row with equal content or of its group. Differences have DeLong's
+never the row itself, a row with equal content, or a row in its group. Differences have DeLong's
 paired interval.
 """
 
@@ -24,7 +24,7 @@ from resvm_cli.svm.products import MIN_DENSITY, SparseMatrix, dense_matrix
 MAX_POSITIVES, MAX_UNLABELED = 500, 1_500
 MAX_ENTRIES = 1 << 19  # fewer rows are sampled if they are wide
 MIN_ROWS = 200  # of each set
-CHOOSING_ROWS = 300  # of U, at most, to choose a feature by; all are used to judge it
+CHOOSING_ROWS = 300  # maximum rows of U for choosing a feature; all are used to judge it
 MIN_POSITIVES = 10  # with fewer, the comparison says nothing
 N_FOLDS = 5
 

@@ -1,8 +1,8 @@
 """``rank --next``: the rows of U to test next.
 
 The batch is chosen greedily. Most of it comes from the top of the ranking, which has the most
-expected positives; ``explore`` of it are the rows whose members disagree most (votes closest to
-1/2), which teach the next model most. A row is passed over if it is of the group of a chosen row,
+expected positives; a fraction ``explore`` are rows on which members disagree (votes closest to
+1/2), which teach the next model most. A row is passed over if it is in the group of a chosen row,
 or a near-duplicate of one: testing both would teach little more than testing one. Near-duplicates
 for which at least ``SURE`` of the members vote are likely positives, and are not passed over. Rows
 that were passed over follow, in order of rank, only if there are no others.
@@ -26,7 +26,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray
 from resvm_cli.svm.products import kernel_products, kernel_values
 
-NEAR = 0.05  # as SURE, chosen on few draws of sets that studies/campaigns.py does not judge
+NEAR = 0.05  # like SURE, chosen on a few draws of sets not judged by studies/campaigns.py
 SURE = 0.9
 # Candidates per row of the batch, and in all: their kernel matrix has at most 128 MB.
 CANDIDATES, MAX_CANDIDATES = 10, 4000
@@ -45,7 +45,7 @@ class BatchSummary:
 
 
 def excluded_rows(ids: Sequence[str], excluded: Iterable[tuple[str, str]]) -> BoolArray:
-    """Return which rows have an excluded id; each of these comes with its location."""
+    """Return which rows have an excluded id; each id comes with its location."""
     wanted, known = dict(excluded), set(ids)
     for row_id, location in wanted.items():
         if row_id not in known:

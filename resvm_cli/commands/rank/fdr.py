@@ -1,4 +1,4 @@
-"""``rank --fdr``: how many rows of a list are expected to be false, and where to cut it.
+"""``rank --fdr``: how many rows in a list are expected to be false, and where to cut it off.
 
 Without negatives, the estimate is based on the out-of-bag values of P and U, modeled as mixtures of
 the same two classes. With trusted negatives, which are scored but never trained on, the list is
@@ -55,7 +55,7 @@ class FdrEstimate:
     separable: bool
     claimed: bool  # whether precision is stated: if separable, or if b or outcomes are given
     n_negatives: int | None  # number of trusted negatives
-    n_unlike: int | None = None  # trusted negatives with values outside those of P and U
+    n_unlike: int | None = None  # trusted negatives with values outside the range of P and U
     fdr: float | None = None
     n_listed: int | None = None  # if fdr was given
     precision: Interval | None = None  # of that list, unless it is conformal
@@ -82,7 +82,7 @@ class FdrEstimate:
 
 
 def what_if(classes: ClassMixture) -> Iterator[WhatIf]:
-    """Yield expected numbers of positives for fractions of U that its values allow."""
+    """Yield expected numbers of positives for the fractions of U consistent with its values."""
     n_unl = int(classes.binned.unlabeled.sum())
     most = min(classes.contamination_unl.high, 1 - (classes.a or 0.0))
     fractions = [some for some in SUPPOSED if some < most]
@@ -188,7 +188,7 @@ def scored_negatives(
 def negatives_unlike(
     scorer: OutOfBagScorer, known: FloatArray | None, unlabeled: FloatArray
 ) -> int | None:
-    """Count the trusted negatives with values outside those of P and U; None if unknown."""
+    """Count the trusted negatives with values outside the range of P and U; None if unknown."""
     seen = usual_range(unlabeled if known is None else known, unlabeled)
     if scorer.negatives is None or seen is None:
         return None

@@ -87,7 +87,7 @@ class Listing:
         return self.further.get(EXPECTED_FALSE[0])
 
     def results(self) -> dict[str, list[Any]]:
-        """Return the columns other than the id, for a table that has ids of its own."""
+        """Return the columns other than the id, for a table that has its own ids."""
         return {name: column for name, column in self.by_column().items() if name != "id"}
 
     def by_column(self) -> dict[str, list[Any]]:
@@ -102,7 +102,7 @@ class Listing:
             yield from records
 
     def blocks(self) -> Iterator[tuple[list[str], Iterator[tuple[Any, ...]]]]:
-        """Yield the ids and the records of some rows at a time."""
+        """Yield ids and records, some rows at a time."""
         for start in range(0, len(self), LINES_AT_ONCE):
             some = slice(start, start + LINES_AT_ONCE)
             part = self._take(self.ids[some], some)
@@ -130,7 +130,7 @@ class Listing:
 
 
 def _cells(column: FloatArray) -> list[float | None]:
-    """Return the figures of a column, with None for nan."""
+    """Return the figures in a column, with None for nan."""
     cells: list[float | None] = column.tolist()
     for row in np.flatnonzero(np.isnan(column)).tolist():
         cells[row] = None
@@ -188,7 +188,7 @@ def audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -
 
 
 def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
-    """Add each row's chance to be positive, and the fraction of U positive down to it."""
+    """Add each row's chance of being positive, and the fraction of U positive down to it."""
     scored = listing.n_members > 0
     of_unl = scored & ~listing.known
     n_unl = int(of_unl.sum())

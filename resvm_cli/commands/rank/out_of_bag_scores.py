@@ -1,7 +1,7 @@
 """Out-of-bag scores of every row: decision values, resampled values and p-values.
 
 Resampled values show how much a row's rank depends on which members were drawn. A resample draws
-members with replacement, as many as the ensemble has, and scores every row by the drawn members
+members with replacement, as many as the ensemble has, and scores every row with the drawn members
 that have not seen it. Values are stored in single precision and overwritten by ranks to save
 memory.
 
@@ -59,7 +59,7 @@ LISTED_BYTES = 150  # per row of a ranking
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagScores:
-    """Scores of rows by the members that have not seen them; nan if every member has."""
+    """Scores of rows from the members that have not seen them; nan if every member has."""
 
     values: FloatArray  # by the scorer's rule
     votes: FloatArray
@@ -89,7 +89,7 @@ class OutOfBagScores:
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagScorer:
-    """Scores rows by the members that have not seen them, block by block."""
+    """Scores rows with the members that have not seen them, block by block."""
 
     predictor: Predictor
     unseen_mask: UnseenMask
@@ -296,7 +296,7 @@ def _tied_rows(ranks: IntArray, values: FloatArray) -> list[IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class TrustedNegatives:
-    """The members' decision values of trusted negatives: negatives x members."""
+    """The members' decision values for trusted negatives: negatives x members."""
 
     member_values: FloatArray  # 0 if the member has seen the negative
     unseen: FloatArray  # 1 if not; a single row of ones if no negative was seen
@@ -335,7 +335,7 @@ class TrustedNegatives:
         return result
 
     def _values(self, admitted: FloatArray) -> FloatArray:
-        """Return each negative's value by the members admitted for each row: rows x negatives.
+        """Return each negative's value from the members admitted for each row: rows x negatives.
 
         It is nan if none of these members may score the negative.
         """

@@ -161,7 +161,7 @@ def _made(result: RankResult) -> list[str]:
 
 
 def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
-    """Return the list by columns, which is more compact than by rows."""
+    """Return the list as columns, which are more compact than rows."""
     shown = listing.head(MAX_PAGE_ROWS)
     kind = shown.known.astype(int)
     if result.n_suspects and result.known is not None:
@@ -278,7 +278,7 @@ def uncounted(estimate: FdrEstimate | None) -> str:
 
 
 def unknown_text(estimate: FdrEstimate, fraction: Interval) -> str:
-    """Return what can be said about the positives in U if nothing is claimed."""
+    """Return what can be said about the positives in U if they cannot be estimated."""
     at_most = f"at most {_ceiling(fraction)} of U; how many is " if fraction.high < 1 else ""
     return f"{at_most}unknown: {estimate.why_unknown}"
 

@@ -86,7 +86,7 @@ class RankRequest(RankingParameters):
     annotate: str | None = None  # where to write the table with its ranks
     intervals: bool = True
     page: bool = False  # compute what the HTML page shows
-    importance: bool = False  # of features, for the page; left out if it cannot be computed
+    importance: bool = False  # feature importance for the page; omitted if it cannot be computed
 
     @property
     def rule(self) -> RuleName:
@@ -213,7 +213,7 @@ def rank_on(
     ``locate`` names a trusted negative, given by its number, in error messages. ``outcomes`` of
     tested rows, by id, and ids of ``excluded`` rows come with their locations.
     """
-    groups = data.groups()  # read first, because training takes long
+    groups = data.groups()  # read first, because training is slow
     kernels: list[str] = [request.choice.params.kernel]
     if stored is not None:
         kernels = list({group.kernel.name: None for group in stored.ensemble.groups})
@@ -269,7 +269,7 @@ def _trained(
         from resvm_cli.tuning.tune import choose_settings  # slow to import
 
         choice = choose_settings(data, choice, run)
-    if run.memory_mb is not None:  # fail before training, which takes long
+    if run.memory_mb is not None:  # fail before training, which is slow
         _scoring_run(request, make_plan(data, choice), data, run)
     part, model = train_on(data, choice, run)
     if request.target is not None:

@@ -36,7 +36,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Effect:
-    """How much a feature matters to a row: its value minus that with the feature as in U."""
+    """A feature's effect on a row: the row's value minus its value with the feature as in U."""
 
     feature: int
     name: str
@@ -49,8 +49,8 @@ class Reasons:
     """A row's value as a sum, with its largest terms.
 
     The value is the mean over the members that have not seen the row, whatever the decision rule.
-    It is a sum over features for linear members, and over training rows for all others, for
-    which effects tell which features matter.
+    It is a sum over features for linear members and over training rows for all others. For these,
+    effects show which features matter.
     """
 
     rank: int
@@ -146,7 +146,7 @@ def reasons_of(
 def _effects(
     numbers: IntArray, data: PUData, seed: int, scorer: OutOfBagScorer, names: list[str] | None
 ) -> list[tuple[Effect, ...]]:
-    """Return the effects of features on these rows, if they have features and members need it."""
+    """Return the effects of features on these rows, if there are any and members need them."""
     from resvm_cli.model.explanations import FeatureEffects
 
     ensemble = scorer.predictor.ensemble

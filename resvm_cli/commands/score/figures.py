@@ -137,13 +137,13 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
 
 
 def _place_of_threshold(file: FileScore) -> int:
-    """Return where the corrected curve has the point at the threshold."""
+    """Return the index of the threshold on the corrected curve."""
     assert file.drawing.corrected is not None
     return int((file.drawing.corrected.thresholds > file.threshold).sum())
 
 
 def _finite(value: float) -> float:
-    """Replace infinities, which JSON lacks, by the largest doubles."""
+    """Replace infinities, which JSON lacks, with the largest doubles."""
     return max(-1.7976931348623157e308, min(1.7976931348623157e308, float(f"{value:.12g}")))
 
 

@@ -69,7 +69,7 @@ class Figures:
             self.bounds[name] = (interval.low, interval.high)
 
     def clear(self, names: Container[str]) -> None:
-        """Set figures that cannot be given to nan, with their bounds."""
+        """Set figures that cannot be computed to nan, with their bounds."""
         for name in self.values:
             if name in names:
                 self.values[name] = math.nan
@@ -152,7 +152,7 @@ def _score_file(
     threshold, source = implied_threshold(file.values, file.predicted_positive)
     if request.threshold is not None:
         threshold, source = request.threshold, Message("{threshold}")
-    elif request.pu and file.ranked:  # by mean values, for which 0.5 has no meaning
+    elif request.pu and file.ranked:  # mean values, for which 0.5 has no meaning
         threshold, source = math.nan, Message("a ranking has none; {threshold} sets one")
     scored = FileScore(
         file.name, file.provenance, positive, file.values, threshold, source, request
@@ -261,7 +261,7 @@ class FileScore:
         values["best_f1_from"] = float(ranking.thresholds[int(block)])
 
     def _ranking_statistics(self, ranking: ScoredLabels) -> dict[str, FloatArray]:
-        """Return the figures that follow from a ranking alone, also of bootstrap replicates."""
+        """Return the figures that follow from a ranking alone, including bootstrap replicates."""
         figures: dict[str, FloatArray] = ranking.areas()
         if self.request.prevalence is not None:
             deployed = ranking.reweighted(self.request.prevalence)

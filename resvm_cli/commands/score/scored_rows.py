@@ -137,7 +137,7 @@ def _in_order_of_labels(file: Predictions, ids: list[str], name: str) -> Predict
             ),
         )
     if file.ids is not None and _disagree(file.ids, ids):
-        # JSON has ids that are not UTF-8 as escapes
+        # JSON escapes ids that are not UTF-8
         plain = replace(file, ids=list(map(as_unicode, file.ids)))
         return _reordered(plain, list(map(as_unicode, ids)), name, BY_ORDER)
     longer = len(file.values) - len(ids)

@@ -1,7 +1,7 @@
 """Train a model directory, or a part of one, from files; resume and grow models.
 
 Long or resumed runs save finished members in a part directory next to the target until the model is
-complete. The tasks of an array job each write a part to a directory of their own.
+complete. The tasks of an array job each write a part to their own directory.
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ def _larger_plan(plan: ModelPlan, target: str, n_models: int) -> ModelPlan:
 
 
 def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, run: Run) -> None:
-    """Refuse to add members if training them again would not give the same model."""
+    """Refuse to add members if retraining would not give the same model."""
     scaled = "scaling" if "scaling" in part.description else "scalings"
     names = (scaled, "n_features", "labels", "encoding", "versions", "numeric_fingerprint")
     for name in names:
