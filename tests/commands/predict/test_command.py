@@ -830,16 +830,8 @@ def test_one_labeled_file_is_recognized_by_its_labels(problem, resvm, tmp_path):
 
 
 def test_a_model_of_unchecked_rows_predicts_a_file_of_other_rows(problem, resvm, tmp_path):
-    trained = resvm(
-        *train_arguments(problem),
-        "--no-check",
-        "--features",
-        5,
-        "--n-models",
-        5,
-        "-o",
-        tmp_path / "m",
-    )
+    unchecked = ("--no-check", "--features", 5, "-g", 0.2)
+    trained = resvm(*train_arguments(problem), *unchecked, "--n-models", 5, "-o", tmp_path / "m")
     assert trained.code == 0, trained.err
     assert_exit(resvm("predict", tmp_path / "m", problem / "pos.svm"), 0)
 
