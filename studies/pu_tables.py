@@ -112,8 +112,9 @@ def _percent(share: float) -> str:
 def _extent(log: Log) -> str:
     draws = len({number for _, _, number in log.cells})
     return (
-        f"{len(log.tasks)} tasks, {len(log.contaminations)} contaminations of P, {draws} draws:"
-        f" {len(log.cells)} runs of each method. All figures but ranks and seconds are percent."
+        f"{len(log.tasks)} tasks, {len(log.contaminations)} contamination levels of P,"
+        f" {draws} draws: {len(log.cells)} runs of each method. All figures except ranks and"
+        " seconds are percentages."
     )
 
 

@@ -238,7 +238,7 @@ def parse_pieces(
 def _joined(
     pieces: Iterable[_Parsed], name: str, on_bad_line: Callable[[BadLine], None] | None
 ) -> Iterator[Block]:
-    """Yield the blocks of parsed pieces; lines and offsets count from the start of the text."""
+    """Yield the blocks of parsed pieces; lines and offsets are counted from the start."""
     line = offset = n_rows = 0
     for parsed in pieces:
         for block in parsed.blocks:

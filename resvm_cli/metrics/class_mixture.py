@@ -94,7 +94,7 @@ class RankedOutcomes:
         return cls(ranks[numbers][order], positive[order])
 
     def is_sample(self, n_unl: int) -> bool:
-        """Whether the ranks may be those of a random sample of U."""
+        """Whether the ranks could be those of a random sample of U."""
         error = np.sqrt(1 / (12 * len(self.depths)))
         return bool(abs(self.depths.mean() / n_unl - 0.5) < 2 * error)
 

@@ -1,4 +1,4 @@
-"""Confidence intervals for metrics: exact, DeLong's, and by stratified bootstrap.
+"""Confidence intervals for metrics: exact, DeLong and stratified bootstrap.
 
 The bootstrap resamples positives and negatives separately, for all replicates at once. It draws
 only counts per block, so the cost of a replicate depends on the number of blocks, not rows. If
