@@ -53,7 +53,7 @@ def check(
 ) -> None:
     """List every bad line, then summarize the file (exit code 3 if any line is bad).
 
-    Reading a table stops at the first bad cell, so only that one is reported.
+    Reading a table stops at a bad cell, so only the first bad cell is reported.
 
     For example:
 

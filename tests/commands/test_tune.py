@@ -139,7 +139,7 @@ def test_a_killed_run_resumes_to_the_same_end(problem, resvm, tmp_path):
     def arguments(folder):
         more = ("--search", "random", "--n-models", 9, "-j", 1, "--resume")
         return [
-            "tune", *data(problem), "-o", folder, "--trials", 12, "--max-extensions", 1, *more,
+            "tune", *data(problem), "-o", folder, "--trials", 60, "--max-extensions", 1, *more,
         ]  # fmt: skip
 
     assert resvm(*arguments(tmp_path / "whole")).code == 0
