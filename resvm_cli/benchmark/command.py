@@ -245,7 +245,7 @@ def _levels(option: str, text: str | None) -> tuple[float, ...]:
 def _summarize(lines: dict[str, str], path: str) -> None:
     directory = f"{path}; resvm benchmark report {shlex.quote(path)} shows the tables"
     for name, text in {**lines, "directory": directory}.items():
-        terminal.say(f"{name:>10}  {text}")
+        terminal.say_row(name, text)
 
 
 @benchmark.command()

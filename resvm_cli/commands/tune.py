@@ -32,7 +32,7 @@ from resvm_cli.parameters import (
     Parameter,
 )
 from resvm_cli.report.console import rendered
-from resvm_cli.report.terminal import in_options, print_json, say
+from resvm_cli.report.terminal import in_options, print_json, say, say_row
 from resvm_cli.running.run import Share, as_ranges, done_when
 
 if TYPE_CHECKING:
@@ -147,30 +147,31 @@ def show_tuning(result: SearchResult, request: TuneRequest) -> None:
     """Print the ten best trials, the winner of each method, and how to train it, on stderr."""
     metric = request.metric
     how = "out of bag" if request.oob else f"by {request.folds} folds"
-    say(
-        f"{'scored':>10}  {len(result.trials):,} trials {how} on {result.n_scored[0]:,} positive"
+    say_row(
+        "scored",
+        f"{len(result.trials):,} trials {how} on {result.n_scored[0]:,} positive"
         f" and {result.n_scored[1]:,} unlabeled rows"
-        + (f"; {result.n_repeated:,} from an earlier run" if result.n_repeated else "")
+        + (f"; {result.n_repeated:,} from an earlier run" if result.n_repeated else ""),
     )
     for line in _table(result, metric).splitlines():
         say(line)
     if len(result.winners) > 1:
         for winner in result.winners:
-            say(f"{winner.params['method']:>10}  {metric} {_scored(winner)}")
-    say(f"{'winner':>10}  {_described(result.best.params)}")
-    say(f"{'score':>10}  {metric} {_scored(result.best)}; selected, so optimistic")
+            say_row(winner.params["method"], f"{metric} {_scored(winner)}")
+    say_row("winner", _described(result.best.params))
+    say_row("score", f"{metric} {_scored(result.best)}; selected, so optimistic")
     if metric == "roc_areas" and (scores := result.best.trial.scores):  # few readers know this mean
-        say(f"{'ROC area':>10}  {scores.values['roc_auc']:.4f}, P against U")
-    say(f"{'train':>10}  {train_command(request)}")
+        say_row("ROC area", f"{scores.values['roc_auc']:.4f}, P against U")
+    say_row("train", train_command(request))
 
 
 def show_task(result: TaskResult, task: Share) -> None:
     """Print what a task of an array job scored and which tasks are missing, on stderr."""
-    say(f"{'scored':>10}  {result.n_scored:,} of {result.n_candidates:,} candidates")
+    say_row("scored", f"{result.n_scored:,} of {result.n_candidates:,} candidates")
     if result.missing:
-        say(f"{'missing':>10}  tasks {as_ranges(result.missing)} of {task.count}")
+        say_row("missing", f"tasks {as_ranges(result.missing)} of {task.count}")
     else:
-        say(f"{'next':>10}  every candidate is scored; run the same command without --task")
+        say_row("next", "every candidate is scored; run the same command without --task")
 
 
 def print_task(

@@ -115,8 +115,8 @@ def _show(result: ConvertResult) -> None:
     rows = f"{result.n_rows:,} rows"
     if result.n_positives is not None:
         rows += f", {result.n_positives:,} of them positive"
-    terminal.say(f"{'read':>10}  {rows}, {result.n_features:,} features")
+    terminal.say_row("read", f"{rows}, {result.n_features:,} features")
     for text in result.notes:
         terminal.note(text)
     if result.targets != ("-",):
-        terminal.say(f"{'written to':>10}  {', '.join(result.targets)}")
+        terminal.say_row("written to", ", ".join(result.targets))

@@ -16,7 +16,7 @@ from resvm_cli.commands.rank.page import (
     uncounted,
     unknown_text,
 )
-from resvm_cli.report.terminal import finite, print_json, say, with_unicode_names
+from resvm_cli.report.terminal import finite, print_json, say_row, with_unicode_names
 from resvm_cli.report.training import bags_of, rows_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def show_ranking(result: RankResult) -> None:
     if result.batch is not None:
         rows.append(("next", batch_text(result.batch)))
     for name, text in rows:
-        say(f"{name:>10}  {text}")
+        say_row(name, text)
 
 
 def _suspects(result: RankResult) -> str:
@@ -163,7 +163,7 @@ def show_reasons(reasons: Sequence[Reasons]) -> None:
     """Print what counts for and against the first rows, on stderr."""
     for one in reasons[:MAX_SHOWN]:
         parts = ", ".join(f"{name} {amount:+.3g}" for name, amount in sums(one))
-        say(f"{'why':>10}  rank {one.rank:,}, {one.id}: {one.mean_value:.4g} = {parts}")
+        say_row("why", f"rank {one.rank:,}, {one.id}: {one.mean_value:.4g} = {parts}")
         for name, found in (
             ("for", one.positives),
             ("against", one.unlabeled),
@@ -172,10 +172,10 @@ def show_reasons(reasons: Sequence[Reasons]) -> None:
         ):
             if found:
                 texts = (f"{each.name} ({each.amount:+.3g})" for each in found)
-                say(f"{'':>10}  {name}: {', '.join(texts)}")
+                say_row("", f"{name}: {', '.join(texts)}")
     if len(reasons) > MAX_SHOWN:
         left = len(reasons) - MAX_SHOWN
-        say(f"{'':>10}  and {left:,} more rows: --why-out FILE writes all of them")
+        say_row("", f"and {left:,} more rows: --why-out FILE writes all of them")
 
 
 def reason_lines(reasons: Sequence[Reasons]) -> bytes:
