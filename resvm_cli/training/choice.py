@@ -34,7 +34,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 
 TRAINING_NAMES = (*METHOD_TABLE, *TRAINING_TABLE)
-# Setting any of these means choosing what to train, so a ranking does not search for settings.
+# If the user sets any of these, a ranking does not search for settings.
 ENDS_SEARCH = (
     *("params", "n_models", "n_pos", "n_unl", "c_unl", "kernel", "gamma"),
     *("scale", "feature_weights"),
@@ -206,7 +206,7 @@ def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str,
         raise DataError(f"{path}: contains no parameters", "give a best.json written by resvm tune")
     if content.get("format") not in FORMATS or content["format"] is True:
         raise DataError(
-            f"{path}: format {content.get('format')!r}, but this version reads"
+            f"{path}: has format {content.get('format')!r}, but this version reads formats"
             f" {FORMATS[0]} to {FORMATS[-1]}",
             "use the version of resvm that wrote it, or a newer one",
         )
@@ -228,7 +228,7 @@ def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str,
 def _check(path: str, content: dict[str, Any]) -> None:
     def require(holds: bool, name: str, value: Any) -> None:
         if not holds:
-            raise DataError(f"{path}: {name} is {str(value)[:100]!r}", "tune again")
+            raise DataError(f"{path}: invalid {name} {str(value)[:100]!r}", "run tune again")
 
     require(content.get("method") in METHOD_NAMES, "method", content.get("method"))
     require(content.get("kernel") in KERNEL_NAMES, "kernel", content.get("kernel"))

@@ -43,7 +43,7 @@ FRACTION_FOR_ROWS = 8  # at most 1/8 of a memory limit goes to rows of U that st
 
 
 class TrainingData(PUData):
-    """Both sets, summarized; close it once the rows have been fetched."""
+    """P and U in files, checked and summarized; close it once all rows have been fetched."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class TrainingData(PUData):
         self._text_digests: dict[str, Any] | None = None  # of an unchecked U
         self._serials = SerialNumbers()
         self._qids: list[IntArray] = []  # in file order, only if needed
-        self._repeated: RepeatedRows | None = None  # None: not looked for
-        # for two files; nan if a row has no label
+        self._repeated: RepeatedRows | None = None  # None: not searched for
+        # if P and U are two files; nan if a row has no label
         self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf
         keep_ids = source.keep_ids or source.drop_repeated or source.known_negatives is not None
         self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=keep_ids)
@@ -93,7 +93,7 @@ class TrainingData(PUData):
         if spooled.spooled_to_disk:
             run.remark(
                 f"{spooled.name} was spooled to a temporary file"
-                f" ({spooled.spooled_bytes:,} bytes) to be read twice"
+                f" ({spooled.spooled_bytes:,} bytes) so that it can be read twice"
             )
 
     def _read(self, *, once: bool) -> None:
@@ -159,8 +159,8 @@ class TrainingData(PUData):
             if n_shared := sum(int(tested.add(rows).sum()) for rows in self.unlabeled()):
                 self.notes.append(
                     Message(
-                        "{n:,} rows of U equal a known negative: they were tested, but are ranked"
-                        " again; {advice}",
+                        "{n:,} rows of U are identical to a known negative: they were tested, but"
+                        " are ranked again; {advice}",
                         n=n_shared,
                         advice=advice,
                     )
@@ -170,7 +170,7 @@ class TrainingData(PUData):
     def _with_known_ids(self) -> BoolArray:
         """Return which rows of U have the id of a row of P or of a known negative.
 
-        Ids are known only if they are kept.
+        If ids are not kept, no row is found.
         """
         if not any(self._row_ids.ids):
             return np.zeros(self.n_unlabeled, bool)
@@ -180,7 +180,7 @@ class TrainingData(PUData):
         return np.array([row_id in known for row_id in ids[first:last]], bool)
 
     def _drop_repeated(self) -> None:
-        """Leave out rows of U that equal a known row or have its id, in one more pass over U."""
+        """Drop rows of U that are identical to a known row or have its id; this reads U again."""
         repeated = RepeatedRows(Rows.concatenate([self.positives, self.negatives]))
         kept: list[Rows] = []
         self.summary_unl = DataSummary()
@@ -254,14 +254,14 @@ class TrainingData(PUData):
         require_not_positive(name_of(path), whole, self.positives, ids, self.input.precomputed)
 
     def require_tables(self) -> None:
-        """Raise DataError unless P and U are tables, whose cells can be written again."""
+        """Raise DataError unless P and U are tables, whose cells can be copied to an output."""
         if not self._files.tables:
             raise DataError(
                 Message("{file}: {annotate} needs a table with columns", file=self._file.name)
             )
 
     def annotate(self, path: str, numbers: IntArray, results: dict[str, list[Any]]) -> None:
-        """Write the table again, with results: rows by number (P before U), in this order."""
+        """Copy the rows with these numbers (P before U) to a table that also has the results."""
         from resvm_cli.tables.annotate import write_annotated
 
         sets = self._sets
@@ -380,8 +380,8 @@ class TrainingData(PUData):
             names: npt.NDArray[Any] = np.concatenate(self._qids)
             if (names < 0).any():
                 raise DataError(
-                    f"{int((names < 0).sum()):,} rows have no qid: that names their group",
-                    Message("give each row a qid:, or a file of group names: {groups:FILE}"),
+                    f"{int((names < 0).sum()):,} rows have no qid to name their group",
+                    Message("add a qid: to each row, or give a file of group names: {groups:FILE}"),
                 )
         else:
             names = np.array(read_names(self.input.groups), object)
@@ -389,7 +389,7 @@ class TrainingData(PUData):
         return numbers.reshape(-1)
 
     def _read_unlabeled(self) -> None:
-        """Check and summarize every row of a file of U."""
+        """Check and summarize every row of the file of U."""
         for block in self._blocks(self._file.rows):
             self._row_ids.add(block, self._file.name)
             self._file.add(block)
@@ -439,7 +439,7 @@ class TrainingData(PUData):
         positive, negative = (np.concatenate([np.zeros(0, bool), *blocks]) for blocks in masks)
         self._sets = RowSets(self._file.n_rows, *sizes, (positive, negative))
         if self._stats is not None and not source.drop_repeated:
-            self._stats.add(self.positives)  # before U, as from two files or from memory
+            self._stats.add(self.positives)  # before U, as with two files or in memory
             for part in self.unlabeled():
                 self._stats.add(part)
             self._stats.add(self.negatives)

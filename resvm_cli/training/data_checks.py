@@ -18,7 +18,7 @@ from resvm_cli.training.row_sets import RowSets
 
 
 class SerialNumbers:
-    """The serial numbers of rows of kernel values; the largest is checked at the end."""
+    """Checks the serial numbers of rows of kernel values: each when read, the largest last."""
 
     def __init__(self) -> None:
         self._largest, self._location = 0, ""
@@ -47,7 +47,7 @@ def require_not_positive(
 ) -> None:
     """Reject a known negative with the id of a row of P, or with equal content and no id.
 
-    ``ids`` are those of all rows: P first, known negatives last.
+    ``ids`` lists the ids of all rows, P first and known negatives last.
     """
     of_pos, own = ids[: len(positives)], ids[len(ids) - len(negatives) :]
     row_of = {row_id: row for row, row_id in enumerate(of_pos) if row_id}
@@ -84,13 +84,15 @@ def require_both_sets(
         text = " or ".join(source.table.roles.negative_labels)
         text = text or format_number(source.negative_label or 0.0)
         raise DataError(
-            f"{rows.name}: no row has the label {text} of known negatives",
+            f"{rows.name}: no row has {text}, the label of known negatives",
             Message("correct {negative_label}, or leave it out"),
         )
     if not sets.n_unlabeled and sets.n_neg:
-        raise DataError(f"{rows.name}: every row is known; no unlabeled rows are left")
+        raise DataError(
+            f"{rows.name}: every row is a known positive or negative; no unlabeled rows are left"
+        )
     if not sets.n_unlabeled:
         which = f"the label {wanted}"
         if source.positive_ids is not None:
-            which = f"an id of {name_of(source.positive_ids)}"
+            which = f"an id from {name_of(source.positive_ids)}"
         raise DataError(f"{rows.name}: every row has {which}; no unlabeled rows are left")

@@ -28,7 +28,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, median
 from resvm_cli.running.run import Run
 
-# The top of the ranking of U to examine: this fraction of the rows, with a minimum.
+# How much of the top of the ranking of U to examine: this fraction of the rows, with a minimum.
 TOP_FRACTION, TOP_ROWS = 0.02, 10
 # Number of members, and of rows of P and of U, used to compare unscaled and scaled features.
 ADVISING_MEMBERS, ADVISING_ROWS = 10, 1000
@@ -94,9 +94,9 @@ def _values(table: OutOfBag, rule: RuleName) -> tuple[FloatArray, FloatArray]:
 
 
 def _standardized(group: Group, values: FloatArray) -> Group:
-    """Standardize by the group's mean values over rows of U: their mean and standard deviation.
+    """Standardize a group: the means of its members' values over rows of U get mean 0 and scale 1.
 
-    ``values`` (members x rows) are those of the group's members.
+    ``values`` (members x rows) holds the values of the group's members.
     """
     by_row = np.ascontiguousarray(values.T)
     unseen = np.isfinite(by_row)
@@ -116,7 +116,7 @@ class ExpectedPerformance:
 
     rule: RuleName
     threshold: Threshold
-    n_positives: int  # number scored out of bag
+    n_positives: int  # rows scored out of bag
     n_unlabeled: int
     roc_auc: Interval | None  # P against U
     n_negatives: int = 0  # known negatives scored out of bag
@@ -227,9 +227,9 @@ def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
         return []
     return [
         Message(
-            "rows of U with few features lead the ranking: the first {count} have a median of"
-            " {at_top:.0f}, rows of P a median of {usual:.0f}; try a smaller {w_pos}, or normalize"
-            " rows to the same length",
+            "rows of U with few features lead the ranking (median of the first {count}:"
+            " {at_top:.0f}; of P: {usual:.0f}); try a smaller {w_pos}, or normalize rows to the same"
+            " length",
             count=len(top),
             at_top=at_top,
             usual=usual,

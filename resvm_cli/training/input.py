@@ -28,18 +28,18 @@ class TrainingInput:
     scale: ScaleChoice | None = None
     unchecked: bool = False
     groups: str | None = None  # a file with one group name per row, or "qid" for the data's own
-    weights: str | None = None  # a file with the certainty of each row of P
-    positive_ids: str | None = None  # with data: a file with the ids of P, instead of a label
-    known_negatives: str | None = None  # a file of rows that are known to be negative
+    weights: str | None = None  # a file with the confidence in each row of P
+    positive_ids: str | None = None  # with data: a file of the ids in P, instead of a label
+    known_negatives: str | None = None  # a file of known negatives
     negative_label: float | None = None  # with data: the label of known negatives
-    negative_ids: str | None = None  # with data: a file with their ids, instead of a label
-    ids_file: str | None = None  # the ids of all rows; None: from trailing comments
-    allow_missing: bool = False  # accept ids of P that no row has
-    drop_repeated: bool = False  # leave rows of P out of U
+    negative_ids: str | None = None  # with data: a file of their ids, instead of a label
+    ids_file: str | None = None  # a file of all row ids; None: ids are trailing comments
+    allow_missing: bool = False  # accept listed ids that no row has
+    drop_repeated: bool = False  # drop rows from U that are also in P
     keep_ids: bool = False
     precomputed: bool = False  # rows are kernel values; index 0 holds their serial number
     table: TableReading = field(default_factory=TableReading)  # how to read tables
-    encoding: FeatureMap | None = None  # for a model: how columns become features
+    encoding: FeatureMap | None = None  # of a stored model: how columns become features
 
     def check(self) -> None:
         """Reject missing or contradictory inputs before any file is read."""
@@ -73,7 +73,7 @@ class TrainingInput:
         if self.positive_ids is not None:
             raise ParameterError(
                 "{positive_ids} requires {data}",
-                "a file of known positives alone goes to {positives}",
+                "if a file contains only known positives, give it as {positives}",
             )
         if self.positives is None or self.unlabeled is None:
             missing = "{positives} (known positives)"
@@ -94,12 +94,12 @@ class TrainingInput:
 
     @property
     def has_label(self) -> bool:
-        """Whether a label says which rows are positive; text can only be the label of a table."""
+        """Whether a label marks the known positives; only a table can have text labels."""
         return self.positive_label is not None or bool(self.table.roles.positive_labels)
 
     @property
     def has_negative_label(self) -> bool:
-        """Whether a label says which rows are known negatives."""
+        """Whether a label marks the known negatives."""
         return self.negative_label is not None or bool(self.table.roles.negative_labels)
 
     @property
@@ -108,14 +108,14 @@ class TrainingInput:
         return listed or self.has_negative_label
 
     def _check_negatives(self) -> None:
-        """Reject known negatives that are given twice or in the wrong way."""
+        """Reject known negatives that are given twice or by the wrong parameter."""
         roles = self.table.roles
         if self.data is None:
             if self.has_negative_label or self.negative_ids is not None:
                 name = "negative_label" if self.has_negative_label else "negative_ids"
                 raise ParameterError(
                     "{" + name + "} requires {data}",
-                    "a file of known negatives alone goes to {known_negatives}",
+                    "if a file contains only known negatives, give it as {known_negatives}",
                 )
             return
         if self.known_negatives is not None:
@@ -132,7 +132,7 @@ class TrainingInput:
             raise ParameterError("{positive_label} and {negative_label} are the same label")
 
     def for_kernel(self, name: KernelName) -> TrainingInput:
-        """Adapt the input to this kernel; automatic scaling is turned off if harmful."""
+        """Return the input for this kernel, without automatic scaling if that would do harm."""
         kernel = Kernel(name)
         if kernel.is_precomputed and self.scale not in (None, "auto"):
             raise ParameterError(
@@ -173,6 +173,5 @@ class TrainingInput:
         ):
             if holds:
                 raise ParameterError(
-                    "{unchecked:True} " + problem + ": it does not read the rows of U that are not"
-                    " drawn"
+                    "{unchecked:True} " + problem + ": rows of U that are not drawn are never read"
                 )

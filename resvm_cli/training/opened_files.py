@@ -1,4 +1,4 @@
-"""The files of P, U and known negatives, opened with one encoding of their columns."""
+"""The files of P, U and known negatives, opened with the same encoding of columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OpenedFiles:
-    """Opens the files of a training input, and decides how the columns of tables are encoded."""
+    """Opens the files of a training input and decides how table columns are encoded."""
 
     def __init__(self, source: TrainingInput) -> None:
         self._input = source
@@ -33,12 +33,12 @@ class OpenedFiles:
         rows = RowInput(source, table, zero_based=self._input.zero_based)
         if self._input.unchecked and not rows.is_text:
             raise ParameterError(
-                "{unchecked:True} is for svmlight text, but {file} is not", file=rows.name
+                "{file} is not svmlight text, which {unchecked:True} requires", file=rows.name
             )
         return rows
 
     def encode(self, inputs: list[RowInput]) -> None:
-        """Encode the columns of tables as features, with one encoding for P and U."""
+        """Encode table columns as features, in the same way for P and U."""
         if len({one.table is None for one in inputs}) > 1:
             named, plain = sorted(inputs, key=lambda one: one.table is None)
             raise DataError(
@@ -66,7 +66,7 @@ class OpenedFiles:
 
     @contextmanager
     def open_alike(self, path: str, roles: ColumnRoles) -> Iterator[RowInput]:
-        """Open another file with the features of P and U, and with these column roles."""
+        """Open another file with the same features as P and U, and these column roles."""
         source = Source(path, once=True)
         try:
             rows = RowInput(source, self._input.table, zero_based=self._input.zero_based)

@@ -46,7 +46,7 @@ def open_part(
     members: range,
     share: Share | None = None,
 ) -> PartDirectory:
-    """Open the part for these members: a new one, or one to continue."""
+    """Open the part for these members: create it, or continue an existing one."""
     sample = OutOfBagSample.from_plan(plan)
     return PartDirectory.opened(
         target,
@@ -96,6 +96,7 @@ def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
 
 
 def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -> TrainResult:
+    """Join the parts in these directories and write the model."""
     check_model_target(target, force=force)
     parts, notes = join_parts(paths)
     manifest, plan, summary = assemble(parts, target, force=force)
@@ -141,5 +142,5 @@ def _require_member(path: str, record: MemberRecord, text: bytes, kernel: Kernel
     read = parse_members([(name, text)], [Group(kernel, range(1))], single=False)
     if len(read.members[0].support) != record.entry["support_vectors"]:
         raise ModelError(
-            f"{name}: its number of support vectors differs from its record", "train the part again"
+            f"{name}: the number of support vectors differs from its record", "train the part again"
         )

@@ -87,7 +87,7 @@ def training_estimate(plan: ModelPlan, data: PUData, members: int) -> MemoryEsti
 
 
 def held_bytes(data: PUData, n_pos: int, n_unl: float) -> float:
-    """Estimate the bytes of the program, the data, and this many rows prepared for training."""
+    """Estimate the bytes for the program, the data, and this many rows prepared for training."""
     length_pos, length_unl = _row_lengths(data)
     numbers = n_pos * length_pos + (n_unl + len(data.negatives)) * length_unl
     kept = data.summary_pos.n_nonzeros + data.n_kept + data.summary_neg.n_nonzeros

@@ -15,14 +15,14 @@ from resvm_cli.rows import BoolArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class RowSets:
-    """The rows of the data: of one labeled file, or of the files of P, U and known negatives."""
+    """The rows of P, U and known negatives, in one labeled file or in a file for each set."""
 
-    n_file: int  # rows of the file that holds U
+    n_file: int  # number of rows in the file that contains U
     n_pos: int
     n_neg: int = 0
     # with one labeled file: which of its rows are in P, and which are known negatives
     known: tuple[BoolArray, BoolArray] | None = None
-    left_out: BoolArray | None = None  # which rows of the file are dropped from U
+    left_out: BoolArray | None = None  # which rows of that file are dropped from U
 
     @property
     def n_unlabeled(self) -> int:
@@ -36,14 +36,14 @@ class RowSets:
 
     @cached_property
     def outside(self) -> BoolArray | None:
-        """Which rows of the file that holds U are not in U; None if all are."""
+        """Which rows of the file that contains U are not in U; None if all rows are in U."""
         if self.known is None:
             return self.left_out
         outside = self.known[0] | self.known[1]
         return outside if self.left_out is None else outside | self.left_out
 
     def rows_of_file(self, numbers: IntArray) -> IntArray:
-        """Return the row numbers in the file of these rows of U."""
+        """Return the positions of these rows of U in their file."""
         if self.outside is None:
             return numbers
         outside = np.flatnonzero(self.outside)
@@ -73,6 +73,6 @@ class RowSets:
         if len(values) != self.n_rows:
             raise DataError(
                 f"{name}: {len(values):,} lines, but the data has {self.n_rows:,} rows",
-                Message("expected one line per row: P and then U, or in the order of {data}"),
+                Message("expected one line per row: first P, then U, or in the order of {data}"),
             )
         return values[self.order]

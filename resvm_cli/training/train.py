@@ -41,7 +41,7 @@ from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 SMALL_WORK = 1e8
 # Per value of a dense row: two copies while rows are joined, and one while bags are made.
 DENSE_BYTES = 40
-MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # most of a large P is in no bag
+MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # warn if more of a P this large is in no bag
 SLOW_SECONDS = 60.0  # without a finished member
 DIGESTS = ("sha256", "text_sha256")
 UNFINISHED = {
@@ -90,7 +90,7 @@ def announce(plan: ModelPlan, data: PUData, run: Run) -> None:
 
 
 def train_on(data: PUData, choice: TrainingChoice, run: Run) -> tuple[Part, StoredModel]:
-    """Train an ensemble on data already read; return its members and the model."""
+    """Train an ensemble on data that has been read; return its members and the model."""
     plan = make_plan(data, choice)
     announce(plan, data, run)
     plan, budget = budget_for(plan, data, run)
@@ -100,7 +100,7 @@ def train_on(data: PUData, choice: TrainingChoice, run: Run) -> tuple[Part, Stor
 def budget_for(
     plan: ModelPlan, data: PUData, run: Run, *, in_rounds: bool = False
 ) -> tuple[ModelPlan, ResourceBudget]:
-    """Return the plan and its budget: threads as the work justifies and memory allows."""
+    """Return the plan, and as many threads as the work justifies and the memory allows."""
     small = work_of(plan, data) < SMALL_WORK
     threads = 1 if small and run.jobs is None else run.workers()
     return training_budget(plan, data, run, threads, in_rounds=in_rounds)
@@ -155,8 +155,8 @@ def watch_members(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None
             run.notice(
                 Message(
                     "member {number} of {total} has been training for over {seconds:.0f} s:"
-                    " unscaled features and a large {c_unl} cause that (try {scale:auto}, or lower"
-                    " {c_unl})",
+                    " unscaled features or a large {c_unl} can cause this (try {scale:auto}, or"
+                    " lower {c_unl})",
                     number=done + 1,
                     total=plan.n_models,
                     seconds=SLOW_SECONDS,
@@ -260,7 +260,7 @@ def _remarks(plan: ModelPlan) -> list[Text]:
         return [
             Message(
                 "bags hold at most {largest:,} of the {rows:,} rows of P, and {fraction:.0f} % of P"
-                " is in no bag; a larger {n_pos} or {n_models} uses more of them",
+                " is in no bag; a larger {n_pos} or {n_models} would use more of them",
                 largest=max(each.n_pos for each in plan.plans),
                 rows=plan.rows_pos,
                 fraction=100 * left_out,
@@ -282,7 +282,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
     """Return the input with the same reading options as when the model was trained."""
     if source.zero_based and not stored.zero_based:
         raise ParameterError(
-            "the model was trained on features counted from 1, not with {zero_based:True}",
+            "the model was trained on features counted from 1, without {zero_based:True}",
             "leave {zero_based} out",
         )
     source = source.for_kernel(stored.ensemble.groups[0].kernel.name)
@@ -292,7 +292,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
 def redrawn_rows(
     stored: StoredModel, path: str, data: PUData, groups: IntArray | None, run: Run
 ) -> tuple[ModelPlan, Sequence[Problem], TrainingRows]:
-    """Verify a stored model's data and redraw its bags: the plan, the bags and their rows."""
+    """Check that the data is the model's; return its plan, its redrawn bags and their rows."""
     plan = stored_plan(stored, path)
     require_same_data(stored, path, data, run)
     plan = plan.with_weights(data.positive_weights)
@@ -352,7 +352,7 @@ def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
     source = data.input if isinstance(data, TrainingData) else None
     if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
         raise ModelError(
-            Message("the model was trained with {unchecked:True}, on {positives} and {unlabeled}"),
+            Message("the model was trained with {unchecked:True} on {positives} and {unlabeled}"),
             Message("give the same files as {positives} and {unlabeled}"),
         )
     unchecked = TrainingInput(

@@ -1,4 +1,4 @@
-"""The file that holds U: read once, then fetched by row number.
+"""The file that contains U: read once; later, rows are fetched by number.
 
 A member needs only n_unl rows of U. The first pass records file offsets in constant memory; later
 passes fetch the drawn rows. A small U stays in memory instead.
@@ -29,7 +29,7 @@ COUNTING_PIECE = 1 << 18  # small enough to stay in the CPU cache between readin
 
 
 class UnlabeledFile:
-    """The rows of U and, in a single labeled file, other rows."""
+    """The file with the rows of U; a single labeled file also has all other rows."""
 
     def __init__(self, rows: RowInput, *, zero_based: bool, unchecked: bool) -> None:
         self.rows = rows
@@ -89,7 +89,7 @@ class UnlabeledFile:
             yield rows
         if of_unlabeled != sets.n_unlabeled:
             raise DataError(
-                f"{self.name}: {sets.n_unlabeled:,} rows of U in the first pass, then"
+                f"{self.name}: the first pass found {sets.n_unlabeled:,} rows of U, this one"
                 f" {of_unlabeled:,}",
                 Message("{unchecked:True} needs one row per line"),
             )

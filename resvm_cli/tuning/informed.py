@@ -41,7 +41,8 @@ def informed_settings(
 ) -> tuple[Informed, ...]:
     """Return settings worth trying, the untuned one first.
 
-    Parameters in ``fixed`` are as in ``base``; ``quantiles``: also try scaling by quantiles.
+    Parameters named in ``fixed`` keep their value in ``base``. With ``quantiles``, scaling by
+    quantiles is tried too.
     """
     kernel = Kernel(base.kernel)
     untuned = Informed(*_USUAL, 1.0, 1.0)
@@ -81,7 +82,7 @@ def informed_candidates(
     gamma_scale: Mapping[ScalingName | None, float],
     given: Sequence[str] = (),
 ) -> list[Candidate]:
-    """Return distinct candidates, the first setting first; given axes limit their values."""
+    """Return distinct candidates, the first setting first; axes in ``given`` limit their values."""
     candidates: dict[Candidate, None] = {}
     for setting in settings:
         n_pos = default_n_pos(n_positives, setting.fraction)

@@ -80,8 +80,8 @@ class Folds:
             held = parts[:n_positives] == part
             if not held.any() or held.all() or not (parts[n_positives:] != part).any():
                 raise DataError(
-                    f"{name}: fold {part + 1} holds {held.sum()} of {n_positives} rows of P",
-                    "each fold needs a row of P, and must leave rows of P and of U to train on",
+                    f"{name}: fold {part + 1} contains {held.sum()} of {n_positives} rows of P",
+                    "each fold needs a row of P, and must leave rows of P and U to train on",
                 )
         if groups is not None:
             order = np.lexsort((parts, groups))
@@ -119,9 +119,9 @@ class ScaledSample:
 
 @dataclass(frozen=True, eq=False)
 class TuningSample:
-    """The rows that candidates are scored on: scaled like the data, and as candidates need them.
+    """The rows that candidates are scored on, scaled like the data and in other ways to try.
 
-    Known negatives follow the rows of U and count as rows of U in the scores.
+    Known negatives follow the rows of U and are scored as rows of U.
     """
 
     scaled: Mapping[ScalingName | None, ScaledSample]  # None: like the data
@@ -273,8 +273,8 @@ def within_memory(
     if kernels.shares_kernels:
         run.notice(
             Message(
-                "{memory_mb} leaves no room to share kernel values between candidates: each bag"
-                " computes its own, which takes longer, and scores may differ in the last digits"
+                "{memory_mb} is too small for candidates to share kernel values: each bag computes"
+                " its own, which takes longer, and scores may differ in the last digits"
             )
         )
         settings = replace(settings, gram_mb=0.0)

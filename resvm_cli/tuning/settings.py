@@ -68,7 +68,7 @@ class TuningSettings(TuningParameters):
         check_values(self, TUNING_TABLE)
         if self.oob and set(self.methods) != {"resvm"}:
             raise ParameterError(
-                "{oob:True} works only for resvm: bagging and cwsvm have every known positive in"
+                "{oob:True} works only for resvm: bagging and cwsvm put every known positive into"
                 " every bag",
                 "leave {oob} out to use cross-validation",
             )
@@ -76,7 +76,7 @@ class TuningSettings(TuningParameters):
             raise ParameterError("{repeats} applies to folds, not to {oob:True}")
         if self.search == "informed" and set(self.methods) != {"resvm"}:
             raise ParameterError(
-                "{search:informed} has settings for resvm only",
+                "{search:informed} works only for resvm",
                 "use {search:random} or grid",
             )
 
@@ -111,7 +111,7 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _axis(name: str, value: Any) -> Axis:
-    """Return the values to try, given as a number, a list, or a string such as ``1..100:log``."""
+    """Return the axis for a number, a list, or a string such as ``1..100:log``."""
     if isinstance(value, str):
         return parse_axis(name, value)
     numbers = [value] if np.ndim(value) == 0 else list(np.asarray(value).tolist())

@@ -213,7 +213,7 @@ class Candidate:
     def parameters(
         self, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
     ) -> MethodParameters:
-        """Return parameters for this many rows; ``base`` has what the candidate does not set."""
+        """Return parameters for this many rows; the candidate's values override ``base``."""
         n_pos = n_unl = None
         if self.method == "resvm":
             n_pos = min(int(self["n_pos"] or 1), rows_pos)
@@ -354,7 +354,7 @@ def _defaults(
 
 
 def _narrowed(defaults: dict[str, Axis], n_positives: int) -> dict[str, Axis]:
-    """Return ranges for contaminated sets, which did well on the paper's contaminated data.
+    """Return ranges that did well on the paper's contaminated data.
 
     If some positives are false, small bags contain too few true ones, and extreme weights follow
     the wrong set. Narrowing the ratio of U to P was not found to help (docs/tuning.md).

@@ -105,15 +105,15 @@ class TrialLog:
         self.run.progress(stage, len(self.trials), self._expected)
 
     def recorded(self, candidate: Candidate) -> Trial:
-        """Return the next trial, which an earlier run has logged."""
+        """Return the next trial from the log of an earlier run."""
         number = len(self.trials)
         record = self.records[number]
         trial = self._from_record(candidate, record)
         if trial.record != record or (trial.scores is None and type(trial.error) is not str):
             assert self.directory is not None
             raise DataError(
-                f"{self.directory.path}/{TRIALS}:{number + 1}: not the trial that belongs there",
-                Message("start again with another {output}"),
+                f"{self.directory.path}/{TRIALS}:{number + 1}: not the expected trial",
+                Message("start over with another {output}"),
             )
         self.n_repeated += 1
         self._add(trial)
@@ -169,7 +169,7 @@ def run_search(sample: TuningSample, method: MethodName, log: TrialLog) -> Outco
         why = next((trial.error for trial in reversed(log.trials) if trial.error), "no trials")
         advice = Message("use cross-validation ({folds:5}), or train without tuning")
         raise DataError(
-            f"no candidate of {method} could be scored: {why}",
+            f"no {method} candidate could be scored: {why}",
             advice if settings.oob else None,
         )
     return outcome
@@ -199,7 +199,7 @@ def scored_trials(
     batches = list(_batches(candidates))
 
     def name(number: int) -> str:
-        return f"the candidate {batches[number][0].named_values} or one of the next"
+        return f"the candidate {batches[number][0].named_values} or another of its batch"
 
     scored = log.run.map_shared(_score_batch, scorer, batches, log.tick, name)
     for batch, (found, seconds) in zip(batches, scored, strict=True):
@@ -213,7 +213,7 @@ def scored_trials(
 def _score_batch(
     scorer: CandidateScorer, batch: list[Candidate]
 ) -> tuple[list[Scores | ResvmError], float]:
-    """Score candidates together; return the scores of each and the mean seconds."""
+    """Score candidates together; return each one's scores and the mean time in seconds."""
     started = time.perf_counter()
     found = scorer.scores(batch, Run(jobs=1))
     return found, (time.perf_counter() - started) / len(batch)
@@ -230,7 +230,7 @@ def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
 def _open_round(
     sample: TuningSample, method: MethodName, log: TrialLog
 ) -> tuple[int, list[Candidate]] | None:
-    """Return the first round that array tasks have not finished; None if the search has ended."""
+    """Return the first round that array tasks have not finished; None if all are finished."""
     going = start(sample, method, log.settings)
     number = 0
     try:
@@ -256,7 +256,7 @@ class TaskResult:
 def run_array_task(
     sample: TuningSample, settings: TuningSettings, files: TaskFiles, part: Share, run: Run
 ) -> TaskResult:
-    """Score this task's part of the open round of each method's search."""
+    """Score this task's share of the open round in each method's search."""
     known = KnownTrials(files.read())
     n_scored = n_candidates = 0
     missing: set[int] = set()

@@ -143,10 +143,10 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
     winner = _tune_quickly(data, choice, run)
     what = f"the best of {winner.n_trials} settings has"
     if len(winner.settings) > 1:
-        what = f"{len(winner.settings)} of {winner.n_trials} settings pooled, the best of which has"
+        what = f"{len(winner.settings)} of {winner.n_trials} settings are pooled; the best has"
     run.remark(
-        f"tuned out of bag: {what} a ROC area of {winner.trial.score:.4f}, P against U (selected,"
-        " so optimistic)"
+        f"tuned out of bag: {what} a ROC area of {winner.trial.score:.4f} for P against U"
+        " (optimistic, because it was selected)"
     )
     decision = choice.decision or winner.params.get("decision", "votes")
     return replace(choice, settings=winner.settings, decision=decision, auto=None)
@@ -179,7 +179,7 @@ def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> Winner:
 
 
 def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
-    """If scaling is left to us, score the untuned setting with it and without it, and choose."""
+    """Unless the user has decided on scaling, compare the untuned setting with and without it."""
     if not data.scaling_is_open or data.scaling is None:
         return
     if not Kernel(params.kernel).takes_scaling:
@@ -242,7 +242,7 @@ def _prepared(
             run.notice(text)
         folds = None
         if request.folds_file is not None:
-            # fold names are numbered from 0 in sorted order
+            # folds are numbered from 0 in the sorted order of their names
             names = np.array(read_names(request.folds_file), object)
             numbers = np.unique(names, return_inverse=True)[1].reshape(-1)
             folds = data.in_order(numbers, request.folds_file)

@@ -290,7 +290,7 @@ class CandidateScorer:
         if not scored.positive.any() or scored.positive.all():
             which = "P" if not scored.positive.any() else "U"
             raise DataError(
-                f"every bag holds every row of {which}: none can be scored out of bag",
+                f"every bag contains every row of {which}: none can be scored out of bag",
                 Message("use more members, smaller bags, or {folds} instead of {oob:True}"),
             )
         return scored

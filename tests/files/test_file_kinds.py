@@ -185,7 +185,7 @@ def test_a_table_is_recognised_where_rows_are_not_checked(problem, resvm, tmp_pa
     arguments[arguments.index("-U") + 1] = tmp_path / "u.csv"
     ran = resvm(*arguments, "--no-check", "--features", 5, "-g", 1, "-o", tmp_path / "m")
     assert ran.code == 2
-    assert "is for svmlight text" in ran.err
+    assert "is not svmlight text" in ran.err
 
 
 def advice(text: bytes) -> str:

@@ -160,7 +160,7 @@ def test_a_list_of_all_ids_has_as_many_lines_as_rows(folder, lines):
 
 
 def test_all_rows_known_leaves_nothing_unlabeled(folder):
-    with pytest.raises(DataError, match=r"every row has an id of .*names.txt"):
+    with pytest.raises(DataError, match=r"every row has an id from .*names.txt"):
         opened(folder, known="names.txt")
 
 

@@ -120,7 +120,9 @@ def test_rows_of_u_that_were_tested_are_noted_and_can_be_left_out(files):
         text = (files / f"{name}.svm").read_text()
         (files / f"{name}.svm").write_text("\n".join(t.split("#")[0] for t in text.split("\n")))
     with opened(three(files)) as data:
-        assert any("15 rows of U equal a known negative" in str(note) for note in data.notes)
+        assert any(
+            "15 rows of U are identical to a known negative" in str(note) for note in data.notes
+        )
 
 
 def test_a_negative_that_is_also_positive_is_refused_by_name(files):
@@ -186,7 +188,7 @@ def test_contradictory_inputs_of_one_file_are_refused(change, expected):
 
 def test_a_label_that_no_row_has_is_refused_by_name(files):
     source = TrainingInput(data=str(files / "all.svm"), positive_label=1, negative_label=-3)
-    with pytest.raises(DataError, match="no row has the label -3 of known negatives"):
+    with pytest.raises(DataError, match="no row has -3, the label of known negatives"):
         opened(source)
     (files / "empty.svm").write_text("")
     with pytest.raises(DataError, match=r"empty\.svm"):

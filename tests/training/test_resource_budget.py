@@ -140,7 +140,7 @@ def test_candidates_share_no_kernel_values_where_there_is_no_room_for_them():
     alone, changed, _ = within(200)
     assert not alone.kernels.shares_kernels
     assert changed.gram_mb == 0
-    assert "no room to share kernel values" in str(notes[-1])
+    assert "too small for candidates to share kernel values" in str(notes[-1])
     with pytest.raises(ParameterError, match="must be at least") as refused:
         within(70)
     assert "max_unl" in str(refused.value.hint)

@@ -327,7 +327,7 @@ def test_auto_on_one_known_positive_says_to_train_without(problem, resvm, tmp_pa
     ran = resvm(
         "train", "-P", "one.svm", "-U", problem / "unl.svm", "--auto", "-o", "m", cwd=tmp_path
     )
-    assert (ran.code, "every bag holds every row of P" in ran.err) == (3, True)
+    assert (ran.code, "every bag contains every row of P" in ran.err) == (3, True)
     assert "use cross-validation (--folds 5), or train without tuning" in ran.err
     ran = resvm("train", "-P", "one.svm", "-U", problem / "unl.svm", "-o", "m", cwd=tmp_path)
     assert ran.code == 0
