@@ -229,7 +229,7 @@ def test_rank_refuses_options_of_training_beside_a_model(given, option, resvm):
     ran = resvm("rank", "--model", "m", "-P", "p", "-U", "u", *given)
     assert ran.code == 2
     assert f"error: {option} is for training, but --model is already trained" in ran.err
-    assert f"leave out {option} or --model" in ran.err
+    assert f"omit {option} or --model" in ran.err
 
 
 def panels(command: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""resvm predict."""
+"""The options of resvm predict, and the summary it prints."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ def predict(
     model: str = argument("MODEL", "Model directory written by resvm train."),
     files: list[str] | None = argument(
         "[FILE]...",
-        "Rows to score: svmlight text or a table (- is stdin). Columns of a table are found by"
-        " name, as the model was trained on them.",
+        "Rows to score: svmlight text or a table (- is stdin). Table columns are matched by"
+        " name with those the model was trained on.",
         default=None,
     ),
     table: PredictedTableOptions,
     output: str = output_option("-o, --output FILE", "Output file (- is stdout).", default="-"),
     out_dir: str | None = output_option(
-        "--out-dir DIR", "Write one output per input file, FILE.pred; finished outputs are skipped."
+        "--out-dir DIR",
+        "Write one output file per input, FILE.pred; skip outputs already finished.",
     ),
     annotate: str | None = ANNOTATE,
     form: str = output_option(
@@ -46,17 +47,19 @@ def predict(
     member_values: bool = output_option("--member-values", "Add each member's decision value."),
     probability: bool = output_option(
         "--probability",
-        "Add the chance that a row is positive, for rows like those of U; empty if unknown.",
+        "Add the probability that a row is positive, for rows drawn like those of U; empty if"
+        " unknown.",
     ),
     ids: bool = output_option(
         "--ids",
-        "Copy each row's id to the output: its trailing comment (# name), or its cell in"
-        " --id-column, which implies --ids.",
+        "Copy row ids to the output: trailing comments (# name), or the values in --id-column,"
+        " which implies --ids.",
     ),
     json: bool = JSON,
     threshold: str | None = method_option(
         "-T, --threshold T",
-        "Positive above this decision value; or recall=0.9, top=100 or fraction=0.01.",
+        "Predict rows above this decision value as positive; or give a goal: recall=0.9, top=100"
+        " or fraction=0.01.",
         completions=("recall=", "top=", "fraction="),
         show_default="the model's own",
     ),
@@ -69,7 +72,7 @@ def predict(
     contamination_pos: float | None = method_option(
         "--contamination-pos A",
         "Fraction of P that is negative, for -T recall and --probability.",
-        show_default="0; --probability: estimated",
+        show_default="0; estimated for --probability",
     ),
     contamination_unl: float | None = method_option(
         "--contamination-unl B",
@@ -77,14 +80,14 @@ def predict(
         show_default="estimated",
     ),
     break_ties: bool = method_option(
-        "--break-ties", "Order rows with equal votes by the sum of the members' values."
+        "--break-ties", "Break ties between equal votes by the sum of the members' values."
     ),
     zero_based: bool = ZERO_BASED,
     task: str | None = TASK,
     cluster: ClusterOptions,
     running: RunningOptions,
 ) -> None:
-    """Score rows with a model: one output line per row, in input order, as rows arrive.
+    """Score rows with a model and write one line per row, in input order, as rows arrive.
 
     Values are written with full precision and do not depend on how rows are batched.
 
@@ -105,19 +108,21 @@ def predict(
     check_contamination(contamination_pos, contamination_unl)
     if json and output == "-" and out_dir is None:
         raise CommandLineError(
-            "--json prints a summary on stdout, where the predictions go already",
-            "write the predictions to -o FILE or --out-dir DIR, or as JSON: --format jsonl",
+            "--json prints a summary on stdout, but the predictions are written there too",
+            "write the predictions to a file (-o or --out-dir), or as JSON (--format jsonl)",
         )
     share = None if task is None else parse_task(task)
     sources = files or ["-"]
     if out_dir is None:
         if len(sources) > 1:
             raise CommandLineError(
-                f"{len(sources)} input files: each needs its own output",
-                "use --out-dir DIR; or, for one file, resvm predict MODEL FILE -o OUTPUT",
+                f"there are {len(sources)} input files, and each needs its own output",
+                "use --out-dir DIR; for a single file: resvm predict MODEL FILE -o OUTPUT",
             )
         if share is not None:
-            raise CommandLineError("--task needs --out-dir: tasks divide the input files")
+            raise CommandLineError(
+                "--task requires --out-dir, because tasks divide the input files"
+            )
     elif output != "-" or annotate is not None:
         other = "-o" if output != "-" else "--annotate"
         raise CommandLineError(f"{other} and --out-dir cannot be combined")
@@ -171,7 +176,7 @@ def _threshold(text: str) -> float | ThresholdRule:
 
     if kind == "top":
         if not (amount.isdecimal() and len(amount) < 17 and 0 < int(amount) < 2**53):
-            raise CommandLineError(f"{option} is '{text}'; an integer number of rows was expected")
+            raise CommandLineError(f"{option} is '{text}'; a positive number of rows was expected")
         return ThresholdRule("top", int(amount))
     if kind not in ("recall", "fraction"):
         raise CommandLineError(
@@ -186,7 +191,7 @@ def _threshold(text: str) -> float | ThresholdRule:
 def _show_files(result: FilesResult) -> None:
     text = f"{result.n_predicted:,} predicted"
     if result.n_skipped:
-        text += f", {result.n_skipped:,} finished before"
+        text += f", {result.n_skipped:,} already finished"
     if result.n_elsewhere:
         text += f", {result.n_elsewhere:,} left to other tasks"
     say_row("files", text)

@@ -136,11 +136,11 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
     model = model or load_model(request)
     if request.zero_based and not model.zero_based:
         raise ParameterError(
-            "the model was trained on features counted from 1, not with {zero_based:True}",
-            "train it with {zero_based:True} too, or leave {zero_based} out",
+            "the model was trained on feature indices that start at 1, not with {zero_based:True}",
+            "train it with {zero_based:True} too, or omit {zero_based:True}",
         )
     if request.decision == "mean" and model.ensemble.single:
-        raise ParameterError("{decision:mean} has no meaning for cwsvm, which has one member")
+        raise ParameterError("{decision:mean} has no meaning for cwsvm, which has only one member")
     decision = request.decision or model.decision.rule
     rule = request.threshold if isinstance(request.threshold, ThresholdRule) else None
     threshold = model.decision.thresholds[decision].value
@@ -182,7 +182,7 @@ def _annotation(path: str, rows: RowInput) -> AbstractContextManager[Annotation]
     if rows.features is None:
         raise DataError(
             Message("{file}: {annotate} needs a table with columns", file=rows.name),
-            Message("omit {annotate}: the predictions are in the order of the rows"),
+            Message("omit {annotate}; predictions are written in row order"),
         )
     from resvm_cli.tables.annotate import Annotation
 
@@ -190,11 +190,12 @@ def _annotation(path: str, rows: RowInput) -> AbstractContextManager[Annotation]
 
 
 class _TrainingSets:
-    """Whether a file contains the rows the model was trained on, judged by their digests.
+    """Detects by digests whether a file contains the rows that the model was trained on.
 
-    Digesting takes about a tenth as long as parsing, and stops when there are too many rows.
-    The labels of a table, and ids of positives, are unknown here. One file of P and U is then
-    recognized by its numbers of rows and values, if many of its first rows are support vectors.
+    Computing digests takes about a tenth as long as parsing, and stops after as many rows as the
+    model was trained on. If P and U came from one table, or from one file and a list of ids, their
+    labels are unknown here. Such a file is recognized by its numbers of rows and of nonzero values
+    if many of its first rows are support vectors.
     """
 
     def __init__(self, model: StoredModel) -> None:
@@ -284,7 +285,7 @@ class _Pass:
                 where = f"{self._rows.name}:{block.lines[scored.first_bad]}"
                 raise DataError(
                     f"{where}: the row's decision value is not finite",
-                    "its values are far from those of the training rows; scale both the same way",
+                    "its features are far from the training data; scale both in the same way",
                 )
             self.n_rows += len(block)
             self._trained_on.add(block)
@@ -296,7 +297,7 @@ class _Pass:
             yield scored
             self._run.progress("predicting", self.n_rows, None)
         if not self.n_rows:
-            hint = None if self._rows.table is None else "the file has column names only"
+            hint = None if self._rows.table is None else "the file contains only column names"
             raise DataError(f"{self._rows.name}: no rows", hint)
 
     def _scored(self) -> Iterator[tuple[Block, ScoredBlock]]:
@@ -334,7 +335,7 @@ class _Pass:
         self.n_positive += int((block.labels == 1).sum())
 
     def _note_ranges(self) -> None:
-        """Warn about features with values outside the training ranges that the scalings store."""
+        """Warn about features with values outside the training ranges that scalings store."""
         model = self._scorer.model
         n_trained = min(model.manifest["data"]["unlabeled"]["rows"], SAMPLE_ROWS)
         names = None if model.encoding is None else model.encoding.names
@@ -350,7 +351,7 @@ class _Pass:
         features = listed([f"{name} in {count:,}" for name, count in beyond.items()], SHOWN)
         self._run.notice(
             f"values outside the range of the training rows: {features} of"
-            f" {self.n_rows:,} rows; check that columns and units are those of training"
+            f" {self.n_rows:,} rows; check that columns and units match the training data"
         )
 
     def _note_share(self) -> None:
@@ -373,8 +374,8 @@ class _Pass:
             self._run.notice(
                 f"{100 * share:.3g} % of the rows are predicted positive, but in training"
                 f" {100 * threshold.share:.3g} % of U and {100 * both:.3g} % of P and U together"
-                " were; unless you expect this, check that columns and units match those of"
-                " training"
+                " were; unless you expect this, check that columns and units match the training"
+                " data"
             )
 
     def finish(self) -> None:
@@ -382,19 +383,21 @@ class _Pass:
         if sets := self._trained_on.found():
             self._run.notice(
                 f"the model was trained on these rows ({' and '.join(sets)}), so their values are"
-                " optimistic; resvm rank scores each row by members that have not seen it"
+                " optimistic; resvm rank scores each row only with members that have not seen it"
             )
         if self._n_new > FRACTION_NEW * self.n_rows:
             self._run.notice(
-                f"{self._n_new:,} of {self.n_rows:,} rows have features up to {self._max_index};"
-                f" the model was trained on features up to {self._scorer.model.last_feature}"
+                f"{self._n_new:,} of {self.n_rows:,} rows have feature indices up to"
+                f" {self._max_index}, but the model was trained on indices up to"
+                f" {self._scorer.model.last_feature}"
             )
         self._note_ranges()
         if are_unlike(self.n_unlike, self.n_rows):
             self._run.notice(
                 f"{self.n_unlike:,} of {self.n_rows:,} rows are unlike the training rows: their"
-                " values lie outside the range of 99 % of the out-of-bag values, or they are"
-                " far from every support vector; were they preprocessed in the same way?"
+                " decision values lie outside the range of 99 % of the out-of-bag values, or they"
+                " are far from every support vector; check that they were preprocessed in the same"
+                " way"
             )
         if self._request.threshold is None and not sets:
             self._note_share()
@@ -412,7 +415,7 @@ def _no_ids(rows: RowInput) -> Text:
         return "no row has a trailing comment (# name) to use as its id"
     if rows.features is None:
         return "a sparse matrix has no row ids"
-    return Message("no row has an id; name the column that holds them: {id_column:NAME}")
+    return Message("no row has an id; name the column that contains ids: {id_column:NAME}")
 
 
 def _score_rows(scorer: BlockScorer, block: Block) -> tuple[Block, ScoredBlock]:
@@ -427,7 +430,7 @@ def _threshold_for_recall(
     values = model.out_of_bag.by(decision)
     if values is None:
         raise ModelError(
-            f"{request.model}: has no out-of-bag values for the mean: written by an older version",
+            f"{request.model}: an older version wrote this model, without out-of-bag mean values",
             Message("train it again, or use {decision:votes}"),
         )
     known, unlabeled = values
@@ -435,7 +438,7 @@ def _threshold_for_recall(
     if mislabeled and not len(unlabeled):
         raise ModelError(
             Message(
-                "{model}: has no out-of-bag values of U, which {contamination_pos} needs",
+                "{model}: no out-of-bag values of U are stored; {contamination_pos} requires them",
                 model=request.model,
             ),
             "train it again",
@@ -452,7 +455,7 @@ def _threshold_for_recall(
 def _classes(
     request: PredictRequest, model: StoredModel, decision: RuleName, run: Run
 ) -> ClassMixture | None:
-    """Return the classes that give the probability of a row; warn if it is unknown."""
+    """Return the mixture that gives the probability of a row; warn if it is unknown."""
     fractions = request.contamination_pos, request.contamination_unl
     classes = fitted_classes(model.out_of_bag, model.manifest["method"], decision, *fractions)
     unknown = unknown_probability(classes)
@@ -466,7 +469,7 @@ def _classes(
 def _predict_top(
     job: _Pass, rule: ThresholdRule, write: Callable[[bytes], object], run: Run
 ) -> None:
-    """Predict the top rows of the file positive; all rows are scored before any is written."""
+    """Predict the top rows of the file as positive, after scoring all rows."""
     with BlockSpool() as spool:
         best: FloatArray = np.zeros(0)
         for scored in job.blocks():
@@ -483,8 +486,8 @@ def _predict_top(
             job.write(write, labeled(block, least))
     if job.n_positive > wanted:
         run.notice(
-            f"{job.n_positive:,} rows are predicted positive, not {wanted:,}: several tie at"
-            f" {least:.6g}"
+            f"{job.n_positive:,} rows are predicted positive instead of {wanted:,}, because"
+            f" several are tied at {least:.6g}"
         )
     elif job.n_positive < wanted:
         run.notice(

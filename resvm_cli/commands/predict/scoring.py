@@ -82,12 +82,12 @@ class ScoredBlock:
     n_new_features: int  # rows with features absent from the training data
     n_unlike: int  # rows unlike the training rows
     max_index: int
-    outside: dict[int, int]  # rows outside the range of training, by feature
+    outside: dict[int, int]  # rows outside the training range, by feature
 
 
 @dataclass(frozen=True, eq=False)
 class BlockScorer:
-    """Scores blocks of rows; can be sent to other processes."""
+    """Scores blocks of rows, in this process or in others."""
 
     request: PredictRequest
     model: StoredModel
@@ -139,7 +139,7 @@ class BlockScorer:
 
     @cached_property
     def _rho(self) -> FloatArray:
-        """The rho of rbf members: minus their values far from every support vector; else nan."""
+        """The rho of rbf members, else nan: -rho is the value far from all support vectors."""
         ensemble = self.model.ensemble
         rho = np.full(len(ensemble.members), np.nan)
         for group in ensemble.groups:
@@ -158,7 +158,7 @@ class BlockScorer:
         return int(np.count_nonzero(unlike))
 
     def _require_kernel_values(self, block: Block) -> None:
-        """Reject rows that are not kernel values; their serial numbers are not used here."""
+        """Reject rows without a serial number, which LIBSVM requires but prediction ignores."""
         unnumbered = np.setdiff1d(np.arange(len(block)), kernels.rows_with_serial(block.rows))
         if len(unnumbered):
             raise DataError(

@@ -1,9 +1,9 @@
-"""Two baselines that an ensemble should beat: the best single feature, the nearest known positive.
+"""Two baselines for ensembles: the best single feature and the nearest known positive.
 
-All three are judged out of bag by the ROC AUC of P against U, on the same sample of rows. The
-feature for a row of P is chosen without the row's fold, and a row's nearest known positive is
-never the row itself, a row with equal content, or a row in its group. Differences have DeLong's
-paired interval.
+All three rankings are compared by the ROC AUC of P against U, out of bag and on the same sample of
+rows. The feature for a row of P is chosen without the row's fold, and a row's nearest known
+positive is never the row itself, an identical row, or a row in its group. Differences have
+DeLong's paired confidence intervals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_POSITIVES, MAX_UNLABELED = 500, 1_500
 MAX_ENTRIES = 1 << 19  # fewer rows are sampled if they are wide
 MIN_ROWS = 200  # of each set
 CHOOSING_ROWS = 300  # maximum rows of U for choosing a feature; all are used to judge it
-MIN_POSITIVES = 10  # with fewer, the comparison says nothing
+MIN_POSITIVES = 10  # with fewer, a comparison means nothing
 N_FOLDS = 5
 
 # Placements of the rows of P among U, and of the rows of U among P: their means are the ROC AUC.
@@ -46,18 +46,18 @@ class Baseline:
     def is_beaten(self) -> bool:
         """Whether the ensemble is better, or worse by less than one standard error.
 
-        Without this allowance, false rows in P raised many false alarms (docs/quality.md).
+        Without this tolerance, mislabeled rows in P caused many false alarms (docs/quality.md).
         """
         error = (self.difference.high - self.difference.value) / NORMAL_QUANTILE
         return self.difference.value + error > 0
 
     def note(self) -> Text:
-        """Return what to tell the user if the ensemble does not beat it."""
+        """Return a note for the user, to be shown if the ensemble does not beat the baseline."""
         what = "the nearest known positive" if self.feature is None else f"feature {self.feature}"
         found = self.difference
         return (
             f"the ensemble ranks no better than {what} alone: its ROC AUC of P against U is"
-            f" {self.ensemble_roc_auc:.3f}, and that of the baseline {self.roc_auc:.3f}"
+            f" {self.ensemble_roc_auc:.3f}, the baseline's is {self.roc_auc:.3f}"
             f" (difference {found.value:.3f}, 95 % interval {found.low:.3f} to {found.high:.3f});"
             " check the features and their scaling, or rank by the baseline"
         )
@@ -71,7 +71,7 @@ def compared(
     names: list[str] | None,
     seed: int,
 ) -> tuple[Baseline, ...]:
-    """Compare out-of-bag values with both baselines; precomputed kernels have neither."""
+    """Compare out-of-bag values with both baselines, unless kernel or sample rule them out."""
     positive, others = _sampled(data, known.scored, unlabeled.scored, seed)
     if ensemble.is_precomputed or len(positive) < MIN_POSITIVES or not len(others):
         return ()
@@ -105,7 +105,7 @@ def _baseline(name: str, feature: str | None, own: Placements, other: Placements
 def _sampled(
     data: PUData, known: BoolArray, unlabeled: BoolArray, seed: int
 ) -> tuple[IntArray, IntArray]:
-    """Draw rows with a value, fewer if they are wide."""
+    """Draw rows that have a value; fewer if rows are wide."""
     n_rows = data.summary_pos.n_rows + data.summary_unl.n_rows
     n_entries = data.summary_pos.n_nonzeros + data.summary_unl.n_nonzeros
     most = max(MIN_ROWS, MAX_ENTRIES * n_rows // max(1, n_entries) // 2)

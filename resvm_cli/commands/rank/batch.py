@@ -1,11 +1,11 @@
 """``rank --next``: the rows of U to test next.
 
-The batch is chosen greedily. Most of it comes from the top of the ranking, which has the most
-expected positives; a fraction ``explore`` are rows on which members disagree (votes closest to
-1/2), which teach the next model most. A row is passed over if it is in the group of a chosen row,
-or a near-duplicate of one: testing both would teach little more than testing one. Near-duplicates
-for which at least ``SURE`` of the members vote are likely positives, and are not passed over. Rows
-that were passed over follow, in order of rank, only if there are no others.
+The batch is chosen greedily. Most of it comes from the top of the ranking, where most positives are
+expected. A fraction ``explore`` of it are rows on which members disagree (votes closest to 1/2),
+because the next model learns most from them. A row is passed over if it is in the same group as a
+chosen row, or a near-duplicate of one: testing both would teach little more than testing one.
+Near-duplicates with at least a fraction ``SURE`` of the votes are likely positives and are not
+passed over. Rows that were passed over are added, in order of rank, only if no others are left.
 
 Two rows are near-duplicates if their squared distance in the space of the members' kernel,
 K(x,x) + K(y,y) - 2 K(x,y), is at most ``NEAR`` times the median over all pairs of candidates.
@@ -26,9 +26,9 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray
 from resvm_cli.svm.products import kernel_products, kernel_values
 
-NEAR = 0.05  # like SURE, chosen on a few draws of sets not judged by studies/campaigns.py
+NEAR = 0.05  # like SURE, chosen on data sets that studies/campaigns.py does not use
 SURE = 0.9
-# Candidates per row of the batch, and in all: their kernel matrix has at most 128 MB.
+# Candidates per row of the batch, and in total: their kernel matrix takes at most 128 MB.
 CANDIDATES, MAX_CANDIDATES = 10, 4000
 
 
@@ -45,13 +45,13 @@ class BatchSummary:
 
 
 def excluded_rows(ids: Sequence[str], excluded: Iterable[tuple[str, str]]) -> BoolArray:
-    """Return which rows have an excluded id; each id comes with its location."""
+    """Return a mask of the rows with an excluded id; each id comes with its location."""
     wanted, known = dict(excluded), set(ids)
     for row_id, location in wanted.items():
         if row_id not in known:
             raise DataError(
                 f"{location}: '{row_id}' is not the id of a row of U",
-                "list ids of unlabeled rows that cannot be tested",
+                "list the ids of unlabeled rows that cannot be tested",
             )
     return np.array([row_id in wanted for row_id in ids], bool)
 
@@ -79,7 +79,9 @@ def choose_batch(
         possible &= ~np.isin(numbers, tested)
     ranked = np.flatnonzero(possible)
     if not len(ranked):
-        raise DataError("no row of U is left to test", "every row is excluded or already tested")
+        raise DataError(
+            "no row of U is left to test", "every row is excluded, already tested or unscored"
+        )
     size = min(size, len(ranked))
     n_explored = min(round(explore * size), size)
     most = min(MAX_CANDIDATES, CANDIDATES * size)
@@ -142,7 +144,7 @@ class _Choice:
         self._distances = distances
         self._groups = groups
         self._sure = sure
-        self._nearest = np.full(len(candidates), np.inf)  # distance to a chosen row
+        self._nearest = np.full(len(candidates), np.inf)  # distance to the nearest chosen row
         self._used: set[int] = set()  # groups
         self._taken: set[int] = set()
         self.chosen: list[int] = []

@@ -1,4 +1,4 @@
-"""The command resvm rank: unlabeled rows sorted by out-of-bag values."""
+"""The options of resvm rank, and where it writes its results."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class RankingOptions:
 
     negatives: str | None = ranking_option(
         "--negatives FILE",
-        "Trusted negatives. They are scored but not trained on, and add conformal p-values, which"
+        "Trusted negatives, which are scored but not trained on. They add conformal p-values, which"
         " --fdr then uses.",
     )
     tested: str | None = ranking_option(
         "--tested FILE",
-        "Ids of tested rows of U and their outcomes, 1 or 0: a random sample of U, or all of the"
-        " first rows. Estimates of precision then agree with them.",
+        "Ids of tested rows of U and their outcomes (1 or 0), from a random sample of U or from all"
+        " of the top rows. Estimates of precision then take them into account.",
     )
     exclude: str | None = ranking_option(
         "--exclude FILE", "With --next: ids of rows of U that cannot be tested, one per line."
@@ -108,8 +108,8 @@ def rank(
     ),
     no_auto: bool = method_option(
         "--no-auto",
-        "Train with default settings instead of searching for better ones. Choosing a kernel, its"
-        " parameters, a scaling or a number of rows or members has the same effect.",
+        "Train with default settings instead of searching for better ones. Any explicit kernel,"
+        " kernel parameter, scaling, or number of rows or members has the same effect.",
     ),
     method: MethodOptions,
     output: str | None = output_option("-o, --output DIR", "Save the trained model here."),
@@ -146,7 +146,7 @@ def rank(
         raise CommandLineError("--why-out requires --why N")
     if output is not None and output.lower().endswith(LISTING_SUFFIXES):
         raise CommandLineError(
-            f"-o is a directory for the model, but '{output}' looks like the name of a list",
+            f"-o is a directory for the model, but '{output}' looks like a file for the ranking",
             f"the ranking goes to stdout: resvm rank ... > {shlex.quote(output)}, without -o",
         )
     if force and output is None:
@@ -183,7 +183,7 @@ def _reject_training(context: typer.Context, explicit: set[str]) -> None:
             option = option_text(context, name)
             raise CommandLineError(
                 f"{option} is for training, but --model is already trained",
-                f"leave out {option} or --model",
+                f"omit {option} or --model",
             )
 
 
@@ -194,7 +194,6 @@ def _write(
     listing: ListingOptions,
     running: TrainingRunOptions,
 ) -> None:
-
     from resvm_cli.commands.rank import report
     from resvm_cli.commands.rank.listing import format_ranking
     from resvm_cli.commands.rank.page import render_page

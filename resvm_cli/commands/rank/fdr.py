@@ -82,7 +82,7 @@ class FdrEstimate:
 
 
 def what_if(classes: ClassMixture) -> Iterator[WhatIf]:
-    """Yield expected numbers of positives for the fractions of U consistent with its values."""
+    """Yield the expected numbers of positives for each fraction that the values of U allow."""
     n_unl = int(classes.binned.unlabeled.sum())
     most = min(classes.contamination_unl.high, 1 - (classes.a or 0.0))
     fractions = [some for some in SUPPOSED if some < most]
@@ -99,7 +99,7 @@ def read_negatives(path: str, data: TrainingData) -> Block:
     """Read a file of trusted negatives, with the features of the training data."""
     blocks = list(data.read_alike(path))
     if not blocks:
-        raise DataError(f"{name_of(path)}: has no rows", "trusted negatives were expected")
+        raise DataError(f"{name_of(path)}: no rows", "the file should contain trusted negatives")
     return Block.concatenate(blocks)
 
 
@@ -112,7 +112,7 @@ class Outcomes:
 
     @classmethod
     def from_ids(cls, outcomes: Mapping[str, tuple[bool, str]], ids: Sequence[str]) -> Outcomes:
-        """Look up tested rows among the ids of U; each outcome comes with its location."""
+        """Find tested rows among the ids of U; each outcome comes with its location."""
         number_of: dict[str, int] = {}
         for number, row_id in enumerate(ids):
             if row_id in outcomes:
@@ -124,7 +124,7 @@ class Outcomes:
             if row_id not in number_of:
                 raise DataError(
                     f"{where}: '{row_id}' is not the id of a row of U",
-                    "outcomes are those of unlabeled rows",
+                    "list outcomes of unlabeled rows only",
                 )
         positive = [outcomes[row_id][0] for row_id in number_of]
         return cls(np.array([*number_of.values()], np.int64), np.array(positive, bool))
@@ -142,14 +142,14 @@ class Outcomes:
 def require_untrained(
     negatives: Rows, data: PUData, locate: Callable[[int], str], *, precomputed: bool
 ) -> None:
-    """Reject trusted negatives that are trained on; ``locate`` names a negative by number."""
+    """Reject trusted negatives that are trained on; ``locate`` maps a number to a location."""
     for trained in (data.negatives, data.positives):
         equal = EqualRows.find(negatives, [trained], precomputed=precomputed)
         if not len(equal.found):
             continue
         first = int(np.isin(equal.contents, equal.found).argmax())
         what = "is also a known negative, which is trained on"
-        hint = "a trusted negative must not be trained on: remove it from one of the two"
+        hint = "trusted negatives must not be trained on: remove it from one of the two"
         if trained is data.positives:
             row = int(equal.numbers[equal.found == equal.contents[first]][0])
             what = f"equals row {row + 1:,} of P"
@@ -176,10 +176,10 @@ def scored_negatives(
         n_equal = int(np.isin(equal.contents, equal.found).sum())
         note = (
             f"{n_equal:,} of {len(rows):,} trusted negatives are also rows of U:"
-            " they are compared only by members whose bags lack them"
+            " they are scored only by members whose bags do not contain them"
         )
         if n_lost := int((~unseen.any(axis=1)).sum()):
-            note += f"; {n_lost:,} of them are in every bag and do not count"
+            note += f"; {n_lost:,} of them are in every bag and are ignored"
         notes.append(note)
     groups = scorer.predictor.ensemble.groups
     return TrustedNegatives.from_values(values, unseen, scorer.rule, groups), notes
@@ -202,9 +202,9 @@ def warnings_about_negatives(estimate: FdrEstimate) -> list[str]:
     if count is None or n_unlike is None or not are_unlike(n_unlike, count):
         return []
     return [
-        f"{n_unlike:,} of {count:,} trusted negatives are unlike the rows of P and U: their values"
-        " lie outside the range of 99 % of these rows; p-values are valid only if the trusted"
-        " negatives are a representative sample of the negatives in U"
+        f"{n_unlike:,} of {count:,} trusted negatives are unlike the rows of P and U: their"
+        " decision values lie outside the range of 99 % of these rows; p-values are valid only if"
+        " the trusted negatives are a representative sample of the negatives in U"
     ]
 
 
@@ -220,7 +220,7 @@ def cut_at_fdr(
         return listing.where(chosen), replace(estimate, fdr=fdr, n_listed=int(chosen.sum()))
     if estimate.contamination_unl is not None and not estimate.claimed:
         raise DataError(
-            f"it is unknown how many rows of a list are positive: {estimate.why_unknown}",
+            f"the false discovery rate of a list is unknown: {estimate.why_unknown}",
             Message("give {contamination_unl}, {tested} or {negatives}"),
         )
     length, reached = 0, None
@@ -234,7 +234,7 @@ def cut_at_fdr(
 
 
 def warnings_about_list(estimate: FdrEstimate) -> list[Text]:
-    """Explain why the list is empty, or why its length should not be trusted."""
+    """Explain why the list is empty, if it is."""
     if estimate.n_negatives is not None:
         if estimate.n_listed:
             return []
@@ -248,13 +248,13 @@ def warnings_about_list(estimate: FdrEstimate) -> list[Text]:
         ]
     if estimate.contamination_unl is None:
         return [
-            f"too few rows for an estimate: at least {MIN_POSITIVES} known positives and"
+            f"too few rows for an estimate; at least {MIN_POSITIVES} known positives and"
             f" {MIN_UNLABELED} rows of U must be out of bag; the list is empty"
         ]
     if estimate.n_listed:
         return []
-    text = "no list is expected to have this rate: try a larger {fdr}"
+    text = "no list is expected to have a false discovery rate this low; try a larger {fdr}"
     if estimate.contamination_unl.low < estimate.contamination_unl.high:
-        text += ", or give the fraction of U that is positive ({contamination_unl}) or some"
-        text += " outcomes ({tested}): estimates alone allow few lists"
+        text += ", or give the fraction of U that is positive ({contamination_unl}) or the"
+        text += " outcomes of tests ({tested}), because estimates alone rarely support a list"
     return [Message(text)]

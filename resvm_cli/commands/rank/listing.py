@@ -29,7 +29,7 @@ PRECISION = ("precision", "precision_low", "precision_high")
 PROBABILITY = "probability"
 EXPECTED_FALSE = ("expected_false", "expected_false_low", "expected_false_high")
 CONFORMAL = ("p_value", "q_value")
-EXPLORED = "explored"  # 1 for a row to test because members disagree on it
+EXPLORED = "explored"  # 1 for rows chosen because members disagree on them
 LINES_AT_ONCE = 20_000
 ROUNDING = 1e-9
 NEAR_TIE = 0.01  # of the last digit, far above rounding errors
@@ -188,7 +188,7 @@ def audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -
 
 
 def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
-    """Add each row's chance of being positive, and the fraction of U positive down to it."""
+    """Add each row's chance of being positive, and the precision of the list down to it."""
     scored = listing.n_members > 0
     of_unl = scored & ~listing.known
     n_unl = int(of_unl.sum())
@@ -235,7 +235,7 @@ class Recovery:
 
     def recall_at(self, depth: int) -> float:
         """Return the fraction found among the first ``depth`` rows."""
-        # a row may be at any of t + 1 places among t tied rows
+        # a row may have any of t + 1 positions among t tied rows
         found = np.clip((depth - self.before) / (self.tied + 1), 0.0, 1.0)
         return float(found.sum() / len(found))
 
@@ -246,7 +246,7 @@ class Recovery:
         depths = np.concatenate([self.before, self.before + self.tied + 1])
         order = np.argsort(depths, kind="stable")
         depths, changes = depths[order], np.concatenate([rates, -rates])[order]
-        # from one depth to the next, the number found grows evenly
+        # between two depths, the number found grows linearly
         growth = np.maximum(np.cumsum(changes)[:-1] * np.diff(depths), 0.0)
         n_found = np.concatenate([[0.0], np.cumsum(growth)])
         wanted = np.arange(1, len(rates) + 1) * (1 - ROUNDING)

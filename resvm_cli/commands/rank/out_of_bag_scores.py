@@ -8,8 +8,8 @@ memory.
 P-values compare a row with trusted negatives. The members that score the row have seen neither it
 nor the negatives. So if the row is a negative like them, every rank among their values is equally
 likely, and the fraction of values at or above its own, counting itself, is a p-value that assumes
-nothing about the model (Vovk; Bates et al. 2023). A negative that is also a row of U is scored by
-those of these members that have not seen it.
+nothing about the model (Vovk; Bates et al. 2023). A negative that is also a row of U is scored only
+by the members among them that have not seen it either.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LEVEL = 0.95
 MIN_RESAMPLES, MAX_RESAMPLES = 40, 200
 MAX_CELLS = 50_000_000  # rows times resamples: 200 MB
 COLUMNS_AT_ONCE = 1 << 14
-ROUNDING = 1e-9  # smaller differences are rounding errors, as sums are computed in varying order
+ROUNDING = 1e-9  # smaller differences are rounding errors, because the order of summation varies
 SCORE_BYTES = 24  # per row and member
 LISTED_BYTES = 150  # per row of a ranking
 
@@ -369,7 +369,7 @@ def _values_without_ties(
 
 
 def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """Return q-values: the lowest false discovery rate that lists each row; nan stays nan."""
+    """Return q-values: the lowest false discovery rate at which a row is listed; nan stays nan."""
     result = np.full(len(p_values), np.nan)
     known = np.flatnonzero(~np.isnan(p_values))
     order = known[np.argsort(p_values[known], kind="stable")]

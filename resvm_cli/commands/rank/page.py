@@ -112,11 +112,11 @@ def _data(result: RankResult, source: TrainingInput | None) -> str:
     plan = result.plan
     of_p = of_u = whole = ""
     if source is not None and source.data is not None:
-        whole = f", of {name_of(source.data)}"
+        whole = f", from {name_of(source.data)}"
         if source.positive_ids is not None:
-            of_p = f" (ids of {name_of(source.positive_ids)})"
+            of_p = f" (ids in {name_of(source.positive_ids)})"
     elif source is not None and source.positives is not None and source.unlabeled is not None:
-        of_p, of_u = f" of {name_of(source.positives)}", f" of {name_of(source.unlabeled)}"
+        of_p, of_u = f" from {name_of(source.positives)}", f" from {name_of(source.unlabeled)}"
     of_n = f", {plan.rows_neg:,} known negatives" if plan.rows_neg else ""
     unlabeled = f"{plan.rows_unl:,} unlabeled rows{of_u}"
     return f"{plan.rows_pos:,} known positives{of_p}, {unlabeled}{of_n}{whole}"
@@ -126,15 +126,15 @@ def _made(result: RankResult) -> list[str]:
     plan = result.plan
     notes = [
         f"Made by resvm {__version__}: {plan.method}, {plan.kernel_names} kernel,"
-        f" {plan.n_models} members, each of {bags_of(plan.plans)}, by {result.rule},"
-        f" seed {plan.seed}.",
+        f" {plan.n_models} members, each trained on {bags_of(plan.plans)}, decision rule"
+        f" {result.rule}, seed {plan.seed}.",
         "Each row is scored only by members that have not seen the row itself, any row of its"
         " group, or any identical row.",
     ]
     if result.resamples:
         notes.append(
             f"95 % intervals of ranks come from {result.resamples} resamples of the members. They"
-            " show how much the order depends on the random bags, not on the choice of the data."
+            " show how much the order depends on the random bags, not on the data."
         )
     if result.n_suspects is not None:
         notes.append(
@@ -146,14 +146,14 @@ def _made(result: RankResult) -> list[str]:
     else:
         notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
     if (estimate := result.fdr_estimate) is not None and estimate.why_unknown:
-        cases = [f" Positives, {text}." for _, text in case_rows(estimate)]
+        cases = [f" Expected positives: {text}." for _, text in case_rows(estimate)]
         notes.append(f"Precision is unknown: {estimate.why_unknown}.{''.join(cases)}")
     if result.batch is not None:
-        notes.append(f"The list holds the rows to test next: {batch_text(result.batch)}.")
+        notes.append(f"The list contains the rows to test next: {batch_text(result.batch)}.")
     if result.reasons:
         notes.append(
-            "Reasons show the terms that add up to a row's mean value over the members that have"
-            " not seen it. Click an id."
+            "Click an id to see the terms that add up to the row's mean value over the members that"
+            " have not seen it."
         )
     if len(result.listing) > MAX_PAGE_ROWS:
         notes.append(f"The table shows only the first {MAX_PAGE_ROWS:,} rows.")
@@ -245,7 +245,7 @@ def batch_text(batch: BatchSummary) -> str:
         texts.append(f"{batch.n_explored:,} on which members disagree")
     for count, what in (
         (batch.n_near, "near-duplicate{} passed over"),
-        (batch.n_same_group, "row{} of chosen groups passed over"),
+        (batch.n_same_group, "row{} from chosen groups passed over"),
         (batch.n_excluded, "row{} excluded"),
         (batch.n_tested, "tested row{} left out"),
     ):
@@ -261,26 +261,26 @@ def listed_rows(result: RankResult) -> str:
 
 
 def case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
-    """Return a line about the first rows if certain fractions of U were positive."""
+    """Return a summary row: how many of the first rows to expect if fractions of U are positive."""
     depth = max((case.n_first for case in estimate.cases if case.n_first <= SHOWN_DEPTH), default=0)
     cases = [case for case in estimate.cases if case.n_first == depth]
-    texts = [f"if {100 * case.contamination_unl:.0f} %: {case.n_positive:.0f}" for case in cases]
+    texts = [f"if {100 * case.contamination_unl:.0f} %, {case.n_positive:.0f}" for case in cases]
     if not texts:
         return []
-    texts[0] = texts[0].replace(":", " of U are positive:") + f" of the first {depth}"
+    texts[0] = texts[0].replace(",", " of U is positive,") + f" of the first {depth}"
     return [("expected", "; ".join(texts))]
 
 
 def uncounted(estimate: FdrEstimate | None) -> str:
-    """Return why there is no number of suspects."""
+    """Return why suspects are not counted."""
     why = f": {estimate.why_unknown}" if estimate is not None and estimate.why_unknown else ""
     return "ranked, but not counted" + why
 
 
 def unknown_text(estimate: FdrEstimate, fraction: Interval) -> str:
-    """Return what can be said about the positives in U if they cannot be estimated."""
-    at_most = f"at most {_ceiling(fraction)} of U; how many is " if fraction.high < 1 else ""
-    return f"{at_most}unknown: {estimate.why_unknown}"
+    """Return what is known about the positives in U if they cannot be estimated."""
+    at_most = f", but at most {_ceiling(fraction)} of U" if fraction.high < 1 else ""
+    return f"unknown{at_most}: {estimate.why_unknown}"
 
 
 def _ceiling(fraction: Interval) -> str:

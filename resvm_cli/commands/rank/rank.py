@@ -67,7 +67,7 @@ from resvm_cli.training.train import (
 
 SEEN_BY_ALL = "bagging trains every member on all of P, so none can score known positives"
 
-ONE_MODEL = "cwsvm is one model that has seen every row: nothing is out of bag"
+ONE_MODEL = "cwsvm is a single model that has seen every row, so it has no out-of-bag values"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +104,11 @@ class RankRequest(RankingParameters):
         if self.annotate is not None:
             check_annotated(self.annotate)
         if self.negatives is not None and self.audit:
-            raise ParameterError(
-                "{negatives} are compared with rows of U, but {audit:True} lists P"
-            )
+            raise ParameterError("{negatives} is for rankings of U, but {audit:True} lists P")
         if self.exclude is not None and self.next is None:
             raise ParameterError("{exclude} requires {next}")
         if self.feature_map is not None and self.why is None:
-            raise ParameterError("{feature_map} requires {why}, whose features it names")
+            raise ParameterError("{feature_map} requires {why}, which prints feature names")
         if self.model is None:
             self.check_method(self.choice.params.method)
             if self.target is not None:
@@ -118,7 +116,7 @@ class RankRequest(RankingParameters):
 
     def check_method(self, method: str) -> None:
         """Reject requests for which this method has no out-of-bag values."""
-        hint = "{method:resvm} resamples P as well as U"
+        hint = "use {method:resvm}, which resamples P as well as U"
         if method == "cwsvm":
             raise ParameterError(f"{ONE_MODEL}; it cannot rank its own rows", hint)
         if method != "bagging":
@@ -210,8 +208,8 @@ def rank_on(
 ) -> RankResult:
     """Rank data that is in memory, with the stored model if there is one.
 
-    ``locate`` names a trusted negative, given by its number, in error messages. ``outcomes`` of
-    tested rows, by id, and ids of ``excluded`` rows come with their locations.
+    ``locate`` returns the location of a trusted negative, given its number, for error messages.
+    The ``outcomes`` of tested rows, by id, and the ids of ``excluded`` rows have theirs.
     """
     groups = data.groups()  # read first, because training is slow
     kernels: list[str] = [request.choice.params.kernel]
@@ -342,19 +340,19 @@ def _ranked(
             REPLICATES if request.intervals else 0,
             plan.seed,
             None if tested is None else tested.ranked(unlabeled.values),
-            sampled=not plan.rows_neg,  # known negatives come from tests, and so do positives then
+            sampled=not plan.rows_neg,  # with known negatives, P contains tested rows
         )
     listing, audited = _listings(request, data.ids(), plan, known, unlabeled, classes)
     n_unscored = int((listing.n_members == 0).sum())
     if n_unscored == len(listing):
         raise DataError(
-            "every row is in every bag: no member is left to score them",
-            Message("use smaller bags ({n_pos}, {n_unl}), more members or fewer groups"),
+            "every row is in every bag, so no member can score any of them out of bag",
+            Message("use smaller bags ({n_pos}, {n_unl}), more members or smaller groups"),
         )
     if n_unscored:
         run.notice(
-            f"{n_unscored:,} of {len(listing):,} rows, or their groups, are in every bag: they are"
-            " listed last, without a value; use smaller bags or more members to score them"
+            f"{n_unscored:,} of {len(listing):,} rows, or their groups, are in every bag, so they"
+            " are listed last, without a value; to score them, use smaller bags or more members"
         )
     n_listed = len(listing)
     listing, estimate = _estimated(request, listing, known, unlabeled, classes, scorer, run)
@@ -424,7 +422,7 @@ def _estimated(
     scorer: OutOfBagScorer,
     run: Run,
 ) -> tuple[Listing, FdrEstimate | None]:
-    """Return the list, cut at ``fdr`` if given, and its estimated precision."""
+    """Return the list, cut off at ``fdr`` if given, and its estimated precision."""
     if known is None and scorer.negatives is None:
         return listing, None
     known_values = None if known is None else known.values[known.scored]

@@ -8,15 +8,15 @@ const ABOUT = {
   "rank": "Position in this list, by decision value.",
   "id": "The row's name in the data, or its number.",
   "which": "unlabeled: a row of U; known: a row of P; suspect: a row of P that looks mislabeled.",
-  "decision value": "Value given by the members that have not seen the row. Higher is more positive.",
+  "decision value": "Value from the members that have not seen the row. Higher means more likely positive.",
   "votes": "Fraction of these members that predict the row positive.",
-  "members": "Number of members that have not seen the row, and so could score it.",
-  "rank, 95 %": "Interval of the rank if other members had been drawn. Sorted by its width.",
+  "members": "Number of members that have not seen the row and therefore scored it.",
+  "rank, 95 %": "Interval of the rank over resamples of the members. Sorted by width.",
   "expected positive so far": "Expected precision of the list from the first row down to this one, with a 95 % interval.",
   "probability": "Chance that this row is positive.",
   "expected false so far": "Expected number of false positives from the first row down to this one, with a 95 % interval.",
   "p-value": "Conformal p-value: fraction of trusted negatives with at least this value.",
-  "chosen": "Why the row is to be tested: by rank, or because members disagree on it.",
+  "chosen": "Why the row was chosen for testing: its rank, or disagreement among members.",
   "q-value": "Smallest false discovery rate at which the row is listed (Benjamini-Hochberg).",
 };
 
@@ -135,7 +135,7 @@ function listTable(list, name, why = []) {
     make("div", {class: "controls"}, ...turns));
 }
 
-/* Charts: the values of P and U, and how soon known positives are found. */
+/* Charts: the values of P and U, and how early known positives are found. */
 const charts = [];
 if (DATA.histogram) {
   const spread = mirrorChart({label: "out-of-bag values of P and U", edges: DATA.histogram.edges,
@@ -158,7 +158,7 @@ if (DATA.recovery) {
     place.replaceChildren(lineChart({x: [0, end], y: [0, 1], label: "known positives found by fraction of U screened",
       xLabel: "fraction of U screened", yLabel: "known positives found",
       series: [{x, y}], chance: [[0, 0], [end, end]], hint: "Point at the chart to read it.",
-      read: (_, i) => `the first ${shown(Math.round(x[i] * DATA.n_unl))} rows (${shown(100 * x[i], 2)} %) hold ` +
+      read: (_, i) => `the first ${shown(Math.round(x[i] * DATA.n_unl))} rows (${shown(100 * x[i], 2)} %) contain ` +
         `${shown(100 * y[x.lastIndexOf(x[i])], 1)} % of the known positives, scored as if they were unlabeled`}).element);
   };
   depth.addEventListener("change", show);
@@ -172,7 +172,7 @@ if (DATA.known) {
 }
 if (DATA.importance.length) {
   main.append(make("section", {id: "importance"}, make("h2", {}, "Features that matter"),
-    make("p", {class: "quiet"}, "How much the members' out-of-bag ROC AUC of P against U falls if a feature is permuted, " +
+    make("p", {class: "quiet"}, "How much the members' out-of-bag ROC AUC of P against U drops when a feature is permuted, " +
       "with the standard deviation over members. Correlated features are permuted together."),
     make("div", {class: "scroll", tabindex: "0"}, make("table", {},
       make("thead", {}, make("tr", {}, ...["feature", "importance", "deviation"].map((head) => make("th", {scope: "col"}, head)))),

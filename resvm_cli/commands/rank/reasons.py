@@ -67,7 +67,7 @@ class Reasons:
 
     @property
     def effect_terms(self) -> tuple[Contribution, ...]:
-        """The effects, with values beside the names."""
+        """The effects, each named by its feature and the row's value."""
         return tuple(
             Contribution(f"{one.name} = {one.value:.4g}", one.effect) for one in self.effects
         )
@@ -80,7 +80,7 @@ def feature_names(path: str | None, kernels: Collection[str]) -> list[str] | Non
     if "precomputed" in kernels:
         raise ParameterError(
             "{feature_map} names features, but a precomputed kernel has none",
-            "leave {feature_map} out",
+            "omit {feature_map}",
         )
     from resvm_cli.tables.encoding import read_feature_map
 
@@ -146,7 +146,7 @@ def reasons_of(
 def _effects(
     numbers: IntArray, data: PUData, seed: int, scorer: OutOfBagScorer, names: list[str] | None
 ) -> list[tuple[Effect, ...]]:
-    """Return the effects of features on these rows, if there are any and members need them."""
+    """Return the effects of features on these rows; none for linear and precomputed kernels."""
     from resvm_cli.model.explanations import FeatureEffects
 
     ensemble = scorer.predictor.ensemble

@@ -38,19 +38,23 @@ def show_ranking(result: RankResult) -> None:
         (
             "ensemble",
             f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each of"
-            f" {bags_of(plan.plans)}; by {result.rule}; seed {plan.seed}",
+            f" {bags_of(plan.plans)}; decision rule {result.rule}; seed {plan.seed}",
         ),
     ]
     if result.model is not None:
         rows.append(("model", result.model))
-    rows.append(("ranked", f"{result.n_listed:,} {listed_rows(result)} out of bag"))
+    rows.append(("ranked", f"{result.n_listed:,} {listed_rows(result)}, scored out of bag"))
     recovery = result.recovery
     if recovery is not None:
-        ranks = " and ".join(
-            f"{100 * fraction:.0f} % by rank {recovery.depth_of(fraction):,}"
-            for fraction in RECOVERED_FRACTIONS
+        half, most = RECOVERED_FRACTIONS
+        rows.append(
+            (
+                "recall",
+                f"{100 * half:.0f} % of the known positives would be found by rank"
+                f" {recovery.depth_of(half):,} of U, {100 * most:.0f} % by rank"
+                f" {recovery.depth_of(most):,}",
+            )
         )
-        rows.append(("recall", f"known positives would be found: {ranks} of U"))
     if result.fdr_estimate is not None:
         rows += _estimate_rows(result.fdr_estimate)
     if result.n_suspects is not None:
@@ -87,8 +91,8 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
             text += f", {_percent(estimate.precision)} of them expected to be positive"
         elif estimate.n_negatives is not None:
             text += (
-                f" by conformal p-values from {estimate.n_negatives:,} trusted negatives: at most"
-                f" {100 * estimate.fdr:g} % of the rows are expected to be false"
+                f" chosen by conformal p-values from {estimate.n_negatives:,} trusted negatives:"
+                f" at most {100 * estimate.fdr:g} % of them are expected to be false"
             )
         rows.append(("list", text))
     return rows

@@ -37,7 +37,7 @@ class FigureOptions:
     )
     prevalence: float | None = method_option(
         "--prevalence P",
-        "Fraction of positives where the model will be used; precision is adjusted to it.",
+        "Fraction of positives in the data the model will be used on; precision is adjusted to it.",
         show_default="as in the file",
     )
     bootstrap: int = method_option(
@@ -65,8 +65,7 @@ class UnlabeledOptions:
     )
     values: str | None = unlabeled_option(
         "--values KIND",
-        "How the model scored the rows, if the file does not state it: held-out, out-of-bag or"
-        " trained-on.",
+        "How the rows were scored, if the file does not say: held-out, out-of-bag or trained-on.",
         completions=("held-out", "out-of-bag", "trained-on"),
     )
     model: str | None = unlabeled_option(
@@ -94,12 +93,12 @@ class UnlabeledOptions:
         if of_pos[1] + of_unl[1] >= 1:
             raise CommandLineError(
                 "--contamination-pos and --contamination-unl must add up to less than 1",
-                "otherwise the fraction of positives in U is at least that in P",
+                "otherwise P would contain no larger fraction of positives than U",
             )
         return KnownContamination(of_pos, of_unl)
 
     def provenance(self) -> Provenance | None:
-        """Return how the model scored the rows; None means as stated in the file."""
+        """Return how the rows were scored; None means as the file states."""
         kinds: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on")
         return None if self.values is None else parse_choice("--values", self.values, kinds)
 

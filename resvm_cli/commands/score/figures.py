@@ -46,7 +46,7 @@ def render_page(result: ScoreResult, command: str = "") -> bytes:
     files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
     made = [f"Made by resvm {__version__}, seed {result.request.seed}.", *NOTES]
     if result.request.prevalence is not None:
-        made.append(f"The deployed prevalence is {result.request.prevalence:g}.")
+        made.append(f"Precision is adjusted to a prevalence of {result.request.prevalence:g}.")
     names = ", ".join(file.name for file in result.files)
     data = {
         **plain,
@@ -74,7 +74,7 @@ def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
             if what in ("precision", "recall", "enrichment") and depth[:1].isdigit():
                 rows.append((name, f"{what} in the first {depth.replace('_percent', ' %')}"))
         rows += list(RECOVERED)
-    # an indented label continues the one above it; on the page it is written out in full
+    # an indented label continues the one above it; the page shows it in full
     whole = [
         (name, f"{rows[number - 1][1]}, {label.strip()}" if label[0] == " " else label)
         for number, (name, label) in enumerate(rows)

@@ -1,4 +1,4 @@
-"""Output of resvm score: tables, JSON, and curves as CSV."""
+"""The output of resvm score: tables, JSON, and curves as CSV."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CURVE_LINES = 100_000
 # (name of the figure, label in tables and on pages)
 AREAS = (
     ("average_precision", "average precision"),
-    ("average_precision_at_prevalence", "  at the deployed prevalence"),
+    ("average_precision_at_prevalence", "  at the given prevalence"),
     ("roc_auc", "ROC area"),
     ("pr_auc_interpolated", "PR area, interpolated"),
     ("pr_auc_trapezoid", "PR area, trapezoidal"),
@@ -28,7 +28,7 @@ AREAS = (
 )
 AT_THRESHOLD = (
     ("precision", "precision"),
-    ("precision_at_prevalence", "  at the deployed prevalence"),
+    ("precision_at_prevalence", "  at the given prevalence"),
     ("recall", "recall"),
     ("f1", "F1"),
     ("mcc", "MCC"),

@@ -90,7 +90,7 @@ const found = lineChart({...unit, label: "positives recovered by fraction screen
   series: files.map((one, f) => ({x: [0, ...rates[f].depth], y: [0, ...rates[f].recall]})), chance: [[0, 0], [1, 1]],
   hint: "Point at the chart to read it.",
   read: (f, i) => `${several ? names[f] + ": " : ""}the first ${shown(Math.round((i ? at(rates[f].depth, i) : 0) * (files[f].n_pos + files[f].n_other)))} rows ` +
-    `(${shown(100 * (i ? at(rates[f].depth, i) : 0), 2)} %) hold ${shown(i ? at(files[f].tp, i) : 0)} positives`});
+    `(${shown(100 * (i ? at(rates[f].depth, i) : 0), 2)} %) contain ${shown(i ? at(files[f].tp, i) : 0)} positives`});
 page.append(make("div", {class: "pair"},
   spread,
   make("section", {}, make("h2", {}, "Positives recovered"), legend(names), found.element)));

@@ -118,8 +118,8 @@ def score(request: ScoreRequest, run: Run) -> ScoreResult:
     for number, file in enumerate(rows.files):
         run.progress("scoring", number, len(rows.files))
         if file.ranked and request.threshold is None and not request.pu:
-            text = "{name}: a ranking has no threshold; figures at T = 0.5 mean little: {threshold}"
-            rows.warnings.append(Message(text + " sets one", name=file.name))
+            text = "{name}: a ranking has no threshold, so figures at T = 0.5 mean little;"
+            rows.warnings.append(Message(text + " set one with {threshold}", name=file.name))
         files.append(_score_file(request, rows.positive, file, rows.files[0] if number else None))
     return ScoreResult(
         tuple(files),
@@ -136,7 +136,7 @@ def implied_threshold(values: FloatArray, predicted: BoolArray | None) -> tuple[
     lowest = float(values[predicted].min(initial=np.inf))
     highest = float(values[~predicted].max(initial=-np.inf))
     if highest >= lowest:
-        return DEFAULT_THRESHOLD, "the default: the file's labels do not follow a threshold"
+        return DEFAULT_THRESHOLD, "the default: no threshold separates the file's labels"
     for usual in (DEFAULT_THRESHOLD, 0.0):
         if highest <= usual < lowest:
             return usual, "the file's labels"
@@ -153,7 +153,7 @@ def _score_file(
     if request.threshold is not None:
         threshold, source = request.threshold, Message("{threshold}")
     elif request.pu and file.ranked:  # mean values, for which 0.5 has no meaning
-        threshold, source = math.nan, Message("a ranking has none; {threshold} sets one")
+        threshold, source = math.nan, Message("a ranking has none; set one with {threshold}")
     scored = FileScore(
         file.name, file.provenance, positive, file.values, threshold, source, request
     )
@@ -184,8 +184,8 @@ def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
         found.append("contamination of P and of U is as given, and independent of the score")
         if request.known.b is None:
             found.append(
-                "some positives of U lie above all negatives; otherwise any smaller fraction of"
-                " positives explains the same values, and the bounds of its estimate begin at 0"
+                "some positives in U score above all negatives; otherwise any smaller fraction of"
+                " positives would explain the same values, and the lower bound of its estimate is 0"
             )
     return tuple(found)
 
@@ -210,7 +210,7 @@ def _provenance_warnings(files: list[FileScore]) -> list[Text]:
 
 
 def _percent(fraction: float) -> str:
-    """A fraction as part of a name: 0.005 is 0.5_percent."""
+    """Format a fraction as part of a name: 0.005 becomes 0.5_percent."""
     return f"{100 * fraction:g}_percent"
 
 
@@ -231,7 +231,9 @@ class FileScore:
     request: ScoreRequest
     figures: Figures = field(default_factory=Figures)
     differences: dict[str, Interval] = field(default_factory=dict)  # from the first file, paired
-    cases: list[Contamination] = field(default_factory=list)  # that figures are corrected for
+    cases: list[Contamination] = field(
+        default_factory=list
+    )  # contamination that figures are corrected for
 
     @cached_property
     def ranking(self) -> ScoredLabels:
@@ -250,7 +252,7 @@ class FileScore:
         return f"{'all rows are' if n_predicted else 'no row is'} predicted positive at T"
 
     def put_labeled(self) -> None:
-        """Add all figures where true labels are known."""
+        """Add all figures, given true labels."""
         ranking, values = self.ranking, self.figures.values
         n_pos, n_neg = int(ranking.n_positives), int(ranking.n_negatives)
         values.update(n_rows=len(self.scores), n_positives=n_pos, n_negatives=n_neg)
@@ -261,7 +263,7 @@ class FileScore:
         values["best_f1_from"] = float(ranking.thresholds[int(block)])
 
     def _ranking_statistics(self, ranking: ScoredLabels) -> dict[str, FloatArray]:
-        """Return the figures that follow from a ranking alone, including bootstrap replicates."""
+        """Return the figures that depend only on the order of rows, for each replicate."""
         figures: dict[str, FloatArray] = ranking.areas()
         if self.request.prevalence is not None:
             deployed = ranking.reweighted(self.request.prevalence)

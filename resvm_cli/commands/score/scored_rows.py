@@ -19,7 +19,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import RowDigest
 from resvm_cli.running.run import Run
 
-BY_ORDER = "rows are joined by id if both files have ids; remove those of one to join by order"
+BY_ORDER = "rows are joined by id if both files have ids; to join by order, remove the ids from one"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ScoreRequest:
     files: tuple[str, ...]
     labels: str | None = None
     positive_ids: str | None = None
-    allow_missing: bool = False  # some positive ids may be in no file
+    allow_missing: bool = False  # positive ids may be missing from the predictions
     positive_label: float | None = None
     pu: bool = False
     known: KnownContamination | None = None
@@ -61,8 +61,8 @@ class ScoreRequest:
             raise ParameterError("only one input can be stdin")
         if self.labels and any(same_source(self.labels, file) for file in self.files):
             raise ParameterError(
-                "{labels} is one of the predictions: {name}",
-                "true labels are in the file that was predicted, such as {labels:test.svm}",
+                "{labels} is also one of the predictions: {name}",
+                "give the file that was predicted, which has the true labels: {labels:test.svm}",
                 name=name_of(self.labels),
             )
         if self.positive_label is not None and self.positive_ids is not None:
@@ -132,8 +132,8 @@ def _in_order_of_labels(file: Predictions, ids: list[str], name: str) -> Predict
         raise DataError(
             f"{file.name} is a ranking: its rows are not in the order of {name}",
             Message(
-                "join by id: {positive_ids:FILE}, a list of the ids of the positives (rows"
-                " without an id have their number as id)"
+                "join by id: list the ids of the positives in {positive_ids:FILE} (the id of a row"
+                " without one is its number)"
             ),
         )
     if file.ids is not None and _disagree(file.ids, ids):
@@ -152,7 +152,7 @@ def _in_order_of_labels(file: Predictions, ids: list[str], name: str) -> Predict
 
 
 def _disagree(ids: list[str], others: list[str]) -> bool:
-    """Whether ids differ somewhere; a row without an id agrees with any."""
+    """Whether the ids of any row differ; a row without an id matches any id."""
     return ids != others and any(
         one != other for one, other in zip(ids, others, strict=False) if one and other
     )
@@ -180,7 +180,7 @@ def _matching(labels: FloatArray, positive_label: float | None, name: str) -> Bo
 
 
 def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
-    """Return whether P or U is exactly what the model was trained on, in the same order."""
+    """Whether P or U is exactly what the model was trained on, in the same order."""
     assert request.model is not None
     assert request.labels is not None
     path = request.model
@@ -218,7 +218,7 @@ def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> Bo
         )
         if not request.allow_missing:
             raise DataError(
-                text, Message("recall would leave them out; to accept that: {allow_missing:True}")
+                text, Message("recall would ignore them; to accept this: {allow_missing:True}")
             )
         warnings.append(text)
     repeated = [(row_id, n) for row_id, n in Counter(file.ids).items() if n > 1 and row_id in known]
@@ -226,7 +226,7 @@ def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> Bo
         row_id, count = repeated[0]
         more = f", and {len(repeated) - 1:,} more ids are repeated" if len(repeated) > 1 else ""
         warnings.append(
-            f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each counts as a positive"
+            f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each is a positive"
         )
     return positive
 
@@ -234,7 +234,7 @@ def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> Bo
 def _reordered(
     file: Predictions, ids: list[str], name: str, hint: str | None = None
 ) -> Predictions:
-    """Return a file with its rows in the order of these ids, which are those of another file."""
+    """Return a file with its rows in the order of ``ids``, which come from another file."""
     assert file.ids is not None
     index = {row_id: number for number, row_id in enumerate(ids)}
     if len(index) < len(ids):

@@ -300,9 +300,9 @@ def test_the_input_is_not_overwritten(model, problem, resvm, tmp_path):
 
 def test_rows_of_another_kind_of_data_are_remarked_on(model, resvm):
     ran = resvm("predict", model, stdin=b"1:1\n776:1\n1:1 9:2 10:1\n")
-    assert "2 of 3 rows have features up to 776" in ran.err
-    assert "the model was trained on features up to 5" in ran.err
-    assert "1 of 1 rows have features" in resvm("predict", model, "-q", stdin=b"776:1\n").err
+    assert "2 of 3 rows have feature indices up to 776" in ran.err
+    assert "the model was trained on indices up to 5" in ran.err
+    assert "1 of 1 rows have feature" in resvm("predict", model, "-q", stdin=b"776:1\n").err
     assert resvm("predict", model, stdin=b"5:1\n").err == ""
     assert resvm("predict", model, stdin=b"1:1\n" * 200 + b"776:1\n").err == ""
     assert "no row has a trailing comment" in resvm("predict", model, "--ids", stdin=b"5:1\n").err
@@ -361,7 +361,7 @@ def test_pipes_and_dev_stdout_can_be_written_to(model, problem, resvm, tmp_path)
 def test_counting_from_zero_must_be_the_models_own_way(model, resvm):
     ran = resvm("predict", model, "--zero-based", stdin=b"0:1\n")
     assert ran.code == 2
-    assert "trained on features counted from 1" in ran.err
+    assert "trained on feature indices that start at 1" in ran.err
 
 
 def test_rows_far_out_are_not_slow(problem, resvm, tmp_path):
@@ -628,7 +628,7 @@ def test_ties_at_the_last_place_are_called_together_and_said_so(model, problem, 
     least = np.sort(values)[::-1][59]
     assert np.array_equal(labels == 1, values >= least)
     assert (labels == 1).sum() > 60
-    assert "rows are predicted positive, not 60: several tie" in ran.err
+    assert "rows are predicted positive instead of 60, because several are tied" in ran.err
 
 
 def test_more_rows_than_there_are_means_all(model, problem, resvm):
@@ -704,7 +704,7 @@ def test_only_rbf_members_tell_which_rows_are_far_away(kernel):
 
 def test_json_needs_another_place_for_predictions(model, resvm, tmp_path):
     ran = resvm("predict", model, "--json", stdin=b"1 1:2\n")
-    assert (ran.code, "write the predictions to -o FILE" in ran.err) == (2, True)
+    assert (ran.code, "write the predictions to a file" in ran.err) == (2, True)
     (tmp_path / "a.svm").write_text("1 1:2\n")
     ran = resvm("predict", model, tmp_path / "a.svm", "--out-dir", tmp_path / "out", "--json")
     assert ran.code == 0, ran.err

@@ -48,12 +48,12 @@ def test_finished_files_are_skipped_and_changed_ones_are_not(
     target = tmp_path / "preds"
     command = ["predict", model, *files, "--out-dir", target]
     assert "5 predicted\n" in resvm(*command).err
-    assert "0 predicted, 5 finished before" in resvm(*command).err
+    assert "0 predicted, 5 already finished" in resvm(*command).err
     (target / "rows-1.svm.pred").write_bytes(b"half")
     (target / "rows-2.svm.pred").unlink()
     (target / ".rows-3.svm.pred.json").write_bytes(b"{}")
     files[4].write_bytes(files[4].read_bytes() + b"1 1:1\n")
-    assert "4 predicted, 1 finished before" in resvm(*command).err
+    assert "4 predicted, 1 already finished" in resvm(*command).err
     for path in files:
         assert (target / f"{path.name}.pred").read_bytes() == expected(resvm, model, path)
     assert "5 predicted\n" in resvm(*command, "-T", 0.3).err
@@ -77,7 +77,7 @@ def test_a_bad_file_leaves_the_finished_ones_and_no_half_output(model, files, re
     ("arguments", "words"),
     [
         (["{0}", "{1}"], "each needs its own output"),
-        (["{0}", "--task", "1/2"], "--task needs --out-dir"),
+        (["{0}", "--task", "1/2"], "--task requires --out-dir"),
         (["{0}", "--out-dir", "preds", "-o", "x"], "cannot be combined"),
         (["-", "--out-dir", "preds"], "stdin has no name"),
         (["{0}", "copy/rows-0.svm", "--out-dir", "preds"], "would both be written to"),

@@ -166,7 +166,7 @@ def test_ids_come_from_their_column(folder):
 
 def test_ids_without_a_column_are_remarked_on_by_its_option(folder):
     predicted(folder, "new.csv", ids=True)
-    assert 'name the column that holds them: id_column="NAME"' in notes()
+    assert 'name the column that contains ids: id_column="NAME"' in notes()
     assert "trailing comment" not in notes()
 
 
@@ -279,4 +279,4 @@ def test_a_table_of_column_names_only_is_an_error(folder):
     for rule in (None, ThresholdRule("top", 3)):
         with pytest.raises(DataError, match=r"empty\.csv: no rows") as caught:
             predicted(folder, "empty.csv", threshold=rule)
-        assert caught.value.hint == "the file has column names only"
+        assert caught.value.hint == "the file contains only column names"

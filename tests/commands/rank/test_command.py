@@ -303,7 +303,7 @@ def test_where_p_and_u_overlap_the_summary_says_what_can_be_said(overlapping, re
     loud = ["rank", *data(overlapping)[:-1], "--n-models", 9]
     told = resvm(*loud).err
     assert "positives  unknown: P and U overlap too much" in told  # at most 100 % says nothing
-    assert re.search(r"if 1 % of U are positive: \d+ of the first 50; if 5 %: \d+;", told)
+    assert re.search(r"if 1 % of U is positive, \d+ of the first 50; if 5 %, \d+;", told)
     assert "look false" not in told
     audit = resvm(*loud, "--audit")
     assert "suspects  ranked, but not counted" in audit.err
@@ -315,7 +315,7 @@ def test_where_p_and_u_overlap_the_summary_says_what_can_be_said(overlapping, re
 def test_where_p_and_u_overlap_fdr_is_refused_unless_more_is_known(overlapping, resvm):
     ran = resvm(*quick(overlapping, "--fdr", 0.1))
     assert (ran.code, ran.out) == (3, b"")
-    assert "how many rows of a list are positive: P and U overlap too much" in ran.err
+    assert "the false discovery rate of a list is unknown: P and U overlap too much" in ran.err
     assert "give --contamination-unl, --tested or --negatives" in " ".join(ran.err.split())
     assert resvm(*quick(overlapping, "--fdr", 0.1, "--contamination-unl", 0.3)).code == 0
 
@@ -379,7 +379,7 @@ def test_negatives_that_are_rows_of_u_are_told_and_judged_by_members_without_the
     found = json.loads(resvm(*several).out)
     assert any(note.startswith("30 of 50 trusted negatives are also") for note in found["notes"])
     huge = json.loads(resvm(*several, "--n-unl", 300).out)["notes"]
-    assert any("of them are in every bag and do not count" in note for note in huge)
+    assert any("of them are in every bag and are ignored" in note for note in huge)
     alone = resvm(*quick(problem, "--negatives", tmp_path / "fresh.svm", "--json"))
     assert not any("rows of U:" in note for note in json.loads(alone.out)["notes"])
 
@@ -454,7 +454,7 @@ def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm
     [
         (("--method", "bagging", "--audit"), "bagging trains every member on all of P"),
         (("--method", "bagging", "--with-known"), "bagging trains every member on all of P"),
-        (("--method", "cwsvm"), "nothing is out of bag"),
+        (("--method", "cwsvm"), "it has no out-of-bag values"),
         (("--audit", "--with-known"), "choose one"),
         (("--method", "bagging", "--contamination-pos", 0.1), "which --contamination-pos needs"),
         (("--method", "bagging", "--fdr", 0.1), "which --fdr needs"),
@@ -491,7 +491,7 @@ def test_a_stored_bagging_model_ranks_u_and_a_stored_cwsvm_nothing(problem, resv
     ran = resvm("rank", *data(problem), "--model", tmp_path / "bagging", "--audit")
     assert (ran.code, "all of P" in ran.err) == (2, True)
     ran = resvm("rank", *data(problem), "--model", tmp_path / "cwsvm")
-    assert (ran.code, "nothing is out of bag" in ran.err) == (2, True)
+    assert (ran.code, "it has no out-of-bag values" in ran.err) == (2, True)
 
 
 def test_a_model_of_other_data_is_refused_by_what_differs(problem, model, resvm, tmp_path):

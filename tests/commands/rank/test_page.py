@@ -96,12 +96,12 @@ def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
         (
             TrainingInput("hits.svm", "library.svm"),
             "Ranking of library.svm",
-            "3 known positives of hits.svm, 4 unlabeled rows of library.svm",
+            "3 known positives from hits.svm, 4 unlabeled rows from library.svm",
         ),
         (
             TrainingInput(data="genome.svm", positive_ids="known.txt"),
             "Ranking of genome.svm",
-            "3 known positives (ids of known.txt), 4 unlabeled rows, of genome.svm",
+            "3 known positives (ids in known.txt), 4 unlabeled rows, from genome.svm",
         ),
     ],
 )
@@ -127,8 +127,8 @@ def test_a_page_without_a_claim_says_what_can_be_said(result):
     data = content(render_page(replace(result, n_suspects=None, fdr_estimate=estimate)))
     assert ["positives in U, estimated (at most 45 %)", "unknown"] in data["tiles"]
     told = " ".join(data["made"])
-    assert "Precision is unknown: P and U overlap too much. Positives, if 5 % of U are" in told
-    assert "if 5 % of U are positive: 4 of the first 10; if 10 %: 8." in told
+    assert "Precision is unknown: P and U overlap too much. Expected positives: if 5 %" in told
+    assert "if 5 % of U is positive, 4 of the first 10; if 10 %, 8." in told
     assert "Suspects among the known positives are ranked, but not counted" in told
 
 
@@ -145,6 +145,6 @@ def test_correlated_features_are_on_one_line_of_importance(result):
 def test_an_upper_bound_is_shown_where_it_says_something():
     estimate = FdrEstimate(None, None, False, False, None, why_unknown="P and U overlap too much")
     bounded = page.unknown_text(estimate, Interval(np.nan, 0.0, 0.401))
-    assert bounded == "at most 41 % of U; how many is unknown: P and U overlap too much"
+    assert bounded == "unknown, but at most 41 % of U: P and U overlap too much"
     unbounded = page.unknown_text(estimate, Interval(np.nan, 0.0, 1.0))
     assert unbounded == "unknown: P and U overlap too much"

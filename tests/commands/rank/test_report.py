@@ -20,4 +20,5 @@ def test_a_list_chosen_by_trusted_negatives_says_how_many_there_were():
     estimate = FdrEstimate(None, None, False, False, 5000, fdr=0.05, n_listed=7)
     ((name, text),) = _estimate_rows(estimate)
     assert name == "list"
-    assert text.startswith("7 rows by conformal p-values from 5,000 trusted negatives: at most 5 %")
+    start = "7 rows chosen by conformal p-values from 5,000 trusted negatives: at most 5 %"
+    assert text.startswith(start)

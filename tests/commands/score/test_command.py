@@ -425,7 +425,7 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
         (["a.pred"], "give either --labels or --positive-ids"),
         (["a.pred", "--labels", "zeros", "--positive-ids", "ids"], "give either"),
         (["-", "--labels", "-"], "only one input can be stdin"),
-        (["b.pred", "a.pred", "--labels", "./a.pred"], "--labels is one of the predictions: ./a"),
+        (["b.pred", "a.pred", "--labels", "./a.pred"], "is also one of the predictions: ./a"),
         (["a.pred", "--labels", "zeros", "--contamination-unl", "0.1"], "require --pu"),
         (["a.pred", "--labels", "zeros", "--values", "held-out"], "--values requires --pu"),
         (["a.pred", "--labels", "zeros", "--pu", "--values", "new"], "--values is 'new'"),
@@ -484,7 +484,7 @@ def test_a_ranking_has_no_threshold_unless_one_is_given(problem, model, resvm, t
     (tmp_path / "ids").write_text("".join(f"{n}\n" for n in range(1, 31)))
     options = ["score", "r.tsv", "--positive-ids", "ids", "--pu"]
     shown = resvm(*options, cwd=tmp_path).out.decode()
-    assert "a ranking has none; -T sets one" in shown
+    assert "a ranking has none; set one with -T" in shown
     assert "degenerate" not in shown
     assert "recall" not in shown.split("assumed:")[0]
     plots = ["--plot", "p.svg", "--html", "p.html"]
@@ -498,7 +498,7 @@ def test_a_ranking_has_no_threshold_unless_one_is_given(problem, model, resvm, t
     assert given["threshold"] == 0
     assert given["recall"] > 0.5
     ran = resvm("score", "r.tsv", "--positive-ids", "ids", cwd=tmp_path)
-    assert "a ranking has no threshold; figures at T = 0.5 mean little: -T sets one" in str(ran.out)
+    assert "a ranking has no threshold, so figures at T = 0.5 mean little" in str(ran.out)
 
 
 def test_quiet_keeps_warnings(problem, model, resvm, tmp_path):

@@ -37,5 +37,5 @@ def test_a_usual_threshold_is_preferred_where_it_fits(values, labels, threshold)
 def test_labels_that_follow_no_threshold_leave_the_default():
     found, source = implied_threshold(np.array([0.1, 0.9]), np.array([True, False]))
     assert found == 0.5
-    assert "do not follow a threshold" in source
+    assert "no threshold separates the file's labels" in source
     assert implied_threshold(np.array([3.0]), None) == (0.5, "the default")
