@@ -206,7 +206,7 @@ def tables(records: list[dict]) -> str:
     for record in records:
         groups[record["set"], record["setting"], record["draw"]].append(record)
     columns = [(name, setting) for name in SETS for setting in SETTINGS]
-    ways: list[tuple[str, object]] = [("best candidate there was", None)]
+    ways: list[tuple[str, object]] = [("best candidate", None)]
     for estimate in ("oob", "folds"):
         ways += [(f"{estimate}: {metric}", (estimate, metric)) for metric in METRIC_NAMES]
     ways += [

@@ -201,7 +201,7 @@ def test_masked_rows_labels_and_dates_are_refused(rows, kind):
             refused()
     with pytest.raises(ValueError, match=r"^y has masked values"):
         kind().fit(X, np.ma.masked_equal(y, 0))
-    with pytest.raises(ValueError, match=r"^X holds dates"):
+    with pytest.raises(ValueError, match=r"^X contains dates"):
         kind().fit(X.astype("M8[D]"), y)
 
 
@@ -317,7 +317,7 @@ def test_members_that_did_not_converge_are_a_warning_of_scikit_learn(rows, monke
 
 def test_a_model_of_another_method_is_not_loaded(rows, tmp_path):
     BaggingSVMClassifier(n_models=2).fit(*rows).save(tmp_path / "m")
-    with pytest.raises(ModelError, match="holds a BaggingSVMClassifier, not a RESVMClassifier"):
+    with pytest.raises(ModelError, match="contains a BaggingSVMClassifier, not a RESVMClassifier"):
         RESVMClassifier.load(tmp_path / "m")
     assert BaggingSVMClassifier.load(tmp_path / "m").classes_.tolist() == [-1, 1]
 
@@ -459,7 +459,9 @@ def test_a_label_that_is_not_there_is_refused(rows):
     with pytest.raises(ValueError, match=message):
         RESVMClassifier(positive_label="hits").fit(X, names)
     stacking = StackingClassifier([("pu", RESVMClassifier(positive_label="hit"))])
-    message = "^positive_label is 'hit', but y has 0 and 1\n.*replace the sorted labels by 0 and 1"
+    message = (
+        "^positive_label is 'hit', but y has 0 and 1\n.*replace the sorted labels with 0 and 1"
+    )
     with pytest.raises(ValueError, match=message):
         stacking.fit(X, names)
 
@@ -474,7 +476,9 @@ def test_the_scorer_refuses_to_guess_the_positive_label(rows):
 
 def test_labels_that_do_not_tell_which_is_positive_are_a_warning(rows):
     X, y = rows
-    message = "^2 is taken as the label of known positives and 1 as that of unlabeled rows; set"
+    message = (
+        "^2 is taken as the label of known positives and 1 as the label of unlabeled rows; set"
+    )
     with pytest.warns(UserWarning, match=message) as caught:
         RESVMClassifier(n_models=2).fit(X, y + 1)
     assert caught[0].filename == __file__

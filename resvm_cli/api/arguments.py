@@ -1,4 +1,4 @@
-"""Arguments that functions and estimators share: what they mean, threads and seeds.
+"""Arguments that functions and estimators share: their documentation, threads and seeds.
 
 The docstrings of functions that take a method's parameters are completed from the parameter
 table, so that each parameter is described once.
@@ -19,7 +19,7 @@ from resvm_cli.parameters import RANGE_HELP, Parameter
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 
-MAX_SEED = 2**31 - 1  # of those drawn from a generator
+MAX_SEED = 2**31 - 1  # of a seed that is drawn from a generator
 DOC_WIDTH = 90
 JOBS = Parameter("integer", None, "", low=1, name="jobs")
 N_JOBS = replace(JOBS, name="n_jobs", low=-(2**31))
@@ -38,8 +38,9 @@ SHARED = {
     ),
     "weights": (
         "array, optional",
-        "Confidence in each known positive, from 0 to 1. One number per row of X; numbers of"
-        " unlabeled rows are ignored. Bags draw rows of P in proportion to it (resvm only).",
+        "Confidence in each known positive, from 0 to 1. One number per row of X; numbers for"
+        " unlabeled rows are ignored. Bags draw known positives in proportion to these numbers"
+        " (resvm only).",
     ),
     "positive_label": (
         "label, optional",
@@ -47,8 +48,8 @@ SHARED = {
     ),
     "negative_label": (
         "label, optional",
-        "The label of known negatives, which are trained on with a penalty of their own. Default:"
-        " none, and every row that is not a known positive is unlabeled.",
+        "The label of known negatives, which have a separate penalty in training. Default: none,"
+        " and every row that is not a known positive is unlabeled.",
     ),
     "oob": (
         "bool, default=False",
@@ -68,8 +69,8 @@ SHARED = {
     ),
     "tested": (
         "mapping, optional",
-        "The outcomes (1 or 0) of tested rows of U, by id: a random sample of U, or all of the"
-        " first rows. Estimates of precision then agree with them.",
+        "The outcomes (1 or 0) of tested rows of U, by id. Test a random sample of U, or all rows"
+        " at the top of the ranking. Estimates of precision then agree with the outcomes.",
     ),
     "exclude": (
         "iterable, optional",
@@ -77,9 +78,9 @@ SHARED = {
     ),
     "importance": (
         "bool, default=False",
-        "Whether to compute what permuting each feature costs, for ``Ranking.importance`` and the"
-        " page of ``save_html``; takes about half as long as ranking, and needs features and"
-        " method 'resvm'.",
+        "Whether to compute the permutation importance of features, for ``Ranking.importance`` and"
+        " the page of ``save_html``. This takes about half as long as ranking. Not available for"
+        " precomputed kernels, and only for method 'resvm'.",
     ),
     "intervals": (
         "bool, default=True",
@@ -92,7 +93,7 @@ SHARED = {
     "n_jobs": ("int, optional", "The same as ``jobs``; -1 means all cores, -2 all but one."),
     "random_state": (
         "int, RandomState or Generator, optional",
-        "The same as ``seed``; a generator draws one.",
+        "The same as ``seed``; from a generator, a seed is drawn.",
     ),
     "progress": (
         "callable, optional",
@@ -100,7 +101,7 @@ SHARED = {
     ),
     "notice": (
         "callable, optional",
-        "Called with the text of each note as soon as it is known.",
+        "Called with the text of each note as soon as there is one.",
     ),
 }
 # What differs between Python and the command line.
@@ -114,7 +115,7 @@ PYTHON_HELP = {
     " square matrix of kernel values.",
     "scale": "How to scale features: 'quantile' uses each value's rank, 'auto' scales if ``resvm"
     " check`` would advise it and out-of-bag scores confirm it. The scaling is learned from P and U"
-    " and applied to the rows of predictions.",
+    " and applied to the rows to predict.",
 }
 
 Documented = TypeVar("Documented", bound="Callable[..., Any] | type")
@@ -185,7 +186,7 @@ def entry(name: str, kind: str, text: str) -> str:
 
 
 def require_known(given: Mapping[str, Any], known: Sequence[str], function: str) -> None:
-    """Reject unknown parameters with the same message as Python."""
+    """Reject unknown parameters with Python's own message."""
     for name in given:
         if name not in known:
             raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
@@ -215,7 +216,7 @@ def run_for(
 
 
 def with_seed(parameters: dict[str, Any], random_state: Any) -> dict[str, Any]:
-    """Return the parameters, with the seed that ``random_state`` gives."""
+    """Return the parameters, with a seed taken from ``random_state``."""
     if random_state is None:
         return parameters
     seed = _same("seed", parameters.get("seed"), "random_state", seed_from(random_state))
@@ -232,7 +233,7 @@ def seed_from(random_state: Any) -> int:
         if hasattr(random_state, name):
             return int(getattr(random_state, name)(MAX_SEED))
     raise ParameterError(
-        "{random_state} must be an integer or a random generator of numpy, got {value!r}",
+        "{random_state} must be an integer or a numpy random generator, got {value!r}",
         value=random_state,
     )
 
@@ -241,9 +242,9 @@ def _same(name: str, value: Any, other: str, other_value: Any) -> Any:
     """Return the value of a parameter that has two names; reject two different values."""
     if value is not None and value != other_value:
         raise ParameterError(
-            "{" + name + "} is {value!r}, but {" + other + "} is {other_value!r}, and both mean the"
+            "{" + name + "} is {value!r}, but {" + other + "} is {other_value!r}; both mean the"
             " same",
-            "give one of them",
+            "give only one of them",
             value=value,
             other_value=other_value,
         )

@@ -1,4 +1,4 @@
-"""The functions of ``import resvm_cli``: the commands for matrices in memory.
+"""The functions of ``import resvm_cli``, which do what the commands do, for matrices in memory.
 
 They use the same engine as the commands: a saved model is byte-for-byte identical to the one that
 ``resvm train --data`` writes for the same rows, parameters and seed. Column 0 of a matrix is
@@ -113,7 +113,7 @@ def fit(
     >>> import resvm_cli
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> X[:100] += 2  # the positives
-    >>> y = np.arange(300) < 40  # those of them that are known
+    >>> y = np.arange(300) < 40  # the known ones
     >>> model = resvm_cli.fit(X, y, n_models=20)
     >>> model
     <resvm model: 20 members, 2 features, positive above 0.4853 by votes>
@@ -188,7 +188,7 @@ def tune(
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Tuning:
-    """Choose hyperparameters without negatives; ``fit(X, y, params=tuning)`` uses them.
+    """Choose hyperparameters without known negatives; ``fit(X, y, params=tuning)`` uses them.
 
     {parameters}
 
@@ -274,9 +274,9 @@ def rank(
 ) -> Ranking:
     """Rank unlabeled rows, best first, or known positives, most suspicious first.
 
-    Each row is scored only by members of the ensemble that have not seen it. Without ``model``,
-    settings are searched for as with ``auto=True``, unless parameters of the ensemble or
-    ``auto=False`` are given.
+    Each row is scored only by members of the ensemble that have not seen it. If you give neither
+    ``model`` nor parameters of the ensemble nor ``auto=False``, good settings are searched for as
+    with ``auto=True``.
 
     {parameters}
 
@@ -391,14 +391,14 @@ def _labeled(
     negative_label: Label | None,
     run: Run,
 ) -> LabeledMatrix:
-    """Check rows and labels; without ``positive_label``, question a majority of known positives."""
+    """Check rows and labels; without ``positive_label``, warn if most rows are positive."""
     labeled = LabeledMatrix.from_arrays(X, y, positive_label, negative_label)
     n_pos = int(labeled.positive.sum())
     n_unl = len(labeled.positive) - n_pos - int(labeled.negative.sum())
     if positive_label is None and n_pos > n_unl:
         run.notice(
             Message(
-                "{n_pos:,} rows have the label 1 of known positives, and only {n_unl:,} rows are"
+                "{n_pos:,} rows have the label 1 of known positives, but only {n_unl:,} rows are"
                 " unlabeled: are the labels swapped? set {positive_label} to be sure",
                 n_pos=n_pos,
                 n_unl=n_unl,

@@ -31,12 +31,12 @@ N_LISTED = 3  # differing columns named in an error
 
 
 def as_matrix(X: Matrix, name: str = "X") -> Any:
-    """Return a numpy matrix or a scipy matrix in CSR format, of finite numbers."""
+    """Return X as a numpy array or a scipy CSR matrix of finite numbers."""
     refuse_lossy(X, name)
     is_sparse = hasattr(X, "tocsr")
     matrix: Any = X if is_sparse else _dense(X, name)
     if len(matrix.shape) != 2:
-        raise DataError(f"{name} has {len(matrix.shape)} dimensions; 2 were expected")
+        raise DataError(f"{name} has {len(matrix.shape)} dimensions; expected 2")
     matrix = matrix.tocsr() if is_sparse else matrix
     with np.errstate(over="ignore"):
         finite = np.isfinite(np.asarray(matrix.data if is_sparse else matrix, np.float64))
@@ -45,12 +45,12 @@ def as_matrix(X: Matrix, name: str = "X") -> Any:
             row, column = (int(places[0]) for places in np.nonzero(~finite))
             where = f"row {row}, column {_column_name(X, column)} of {name}"
             raise DataError(f"{where}: {matrix[row, column]}; every value must be finite", FILL_IN)
-        raise DataError(f"{name} holds values that are not finite", FILL_IN)
+        raise DataError(f"{name} contains values that are not finite", FILL_IN)
     return matrix
 
 
 def refuse_lossy(values: Any, name: str) -> None:
-    """Reject arrays that numpy would convert to plain numbers only by losing their meaning."""
+    """Reject arrays whose meaning would be lost if numpy converted them to plain numbers."""
     if hasattr(values, "filled") and np.any(values.mask):
         raise DataError(f"{name} has masked values", FILL_IN)
     is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
@@ -59,7 +59,7 @@ def refuse_lossy(values: Any, name: str) -> None:
         if (kind := getattr(dtype, "kind", "")) in LOSSY_KINDS:
             where = f"column {_column_name(values, column)} of {name}" if is_frame else name
             raise DataError(
-                f"{where} holds {LOSSY_KINDS[kind]}; real numbers were expected",
+                f"{where} contains {LOSSY_KINDS[kind]}; expected real numbers",
                 "convert them to columns of real numbers",
             )
 
@@ -81,7 +81,7 @@ def _dense(X: Matrix, name: str) -> FloatArray:
             columns.append(X.iloc[:, column].to_numpy(np.float64, na_value=np.nan))
         except (TypeError, ValueError):
             where = f"column {_column_name(X, column)} of {name}"
-            raise DataError(f"{where} holds values that are not numbers", ENCODE) from None
+            raise DataError(f"{where} contains values that are not numbers", ENCODE) from None
     return np.column_stack(columns)
 
 
@@ -125,7 +125,7 @@ class ColumnLayout:
         elif self.names is None or found.names is None or found.names == self.names:
             return
         else:
-            message = f"the columns of {name} are not those of the training rows"
+            message = f"the columns of {name} differ from the training columns"
         raise DataError("; ".join([message, *self._differences(found)]), SAME_COLUMNS)
 
     def _differences(self, found: ColumnLayout) -> list[str]:
@@ -180,7 +180,7 @@ def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
 
 
 def require_same_order(X: Matrix, y: Any) -> None:
-    """Reject a DataFrame and a Series whose indexes hold the same labels in different orders.
+    """Reject a DataFrame and a Series whose indexes have the same labels in different orders.
 
     If the labels differ, rows are matched by position, as in scikit-learn.
     """
@@ -188,8 +188,8 @@ def require_same_order(X: Matrix, y: Any) -> None:
         return
     if Counter(X.index.tolist()) == Counter(y.index.tolist()):
         raise DataError(
-            "the indexes of X and y hold the same labels in different orders",
-            "give y.loc[X.index] to match rows by label, or y.to_numpy() to match by position",
+            "the indexes of X and y have the same labels in different orders",
+            "pass y.loc[X.index] to match rows by label, or y.to_numpy() to match by position",
         )
 
 
@@ -239,14 +239,14 @@ class LabeledMatrix:
                 "y has missing values", "give unlabeled rows a label such as 0"
             ) from None
         if not positive.any():
-            raise _unknown_label(f"no row has the label of known positives, {label!r}", labels)
+            raise _unknown_label(f"no row has {label!r}, the label of known positives", labels)
         if positive.all():
             raise DataError(f"every row has the label {label}; there are no unlabeled rows")
         if negative_label is not None and negative_label == label:
             raise ParameterError("{positive_label} and {negative_label} are the same label")
         if negative_label is not None and not negative.any():
             raise DataError(
-                f"no row has the label of known negatives, {negative_label!r}",
+                f"no row has {negative_label!r}, the label of known negatives",
                 Message("leave {negative_label} out if no row is a known negative"),
             )
         if (positive | negative).all():
@@ -313,9 +313,9 @@ class SvmlightData(NamedTuple):
     X : scipy.sparse.csr_matrix
         One row per line.
     y : array of float
-        Labels; nan where a line has none.
+        Labels; nan if a line has none.
     ids : list of str
-        Trailing comments, empty where a line has none.
+        Trailing comments; empty if a line has none.
     """
 
     X: Any

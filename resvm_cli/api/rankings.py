@@ -39,7 +39,7 @@ class Ranking:
     result : RankResult
         The ranking as the command represents it.
     model : Model
-        The model that scored the rows: the given one, or the trained one, which can be saved.
+        The model that scored the rows: the one you passed, or a new one, which you can save.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class Ranking:
 
     @property
     def importance(self) -> tuple[FeatureImportance, ...]:
-        """The features as ``Model.importance`` lists them; empty unless asked for."""
+        """The features as ``Model.importance`` lists them; empty unless requested."""
         return self.result.importance
 
     @property

@@ -48,14 +48,12 @@ from resvm_cli.running.run import Run
 from resvm_cli.training.train import redrawn_rows
 
 ROWS_AT_ONCE = 1 << 13
-ROWS = [
-    entry("X", SHARED["X"][0], "Rows with the columns of the training rows, in the same order.")
-]
+ROWS = [entry("X", SHARED["X"][0], "Rows with the same columns as in training, in the same order.")]
 BAD_ROWS = [
     entry(
         "ValueError",
         "",
-        "If the columns are not those of the training rows, or a value is not finite.",
+        "If the columns differ from the training columns, or a value is not finite.",
     )
 ]
 # Manifest entries that describe the model's files, not the model itself.
@@ -87,7 +85,7 @@ class Model:
     Attributes
     ----------
     oob : OutOfBagRows or None
-        Out-of-bag decision values of the training rows; None unless ``fit`` was asked for them.
+        Out-of-bag decision values of the training rows, if ``fit`` was called with ``oob=True``.
     notes : tuple of str
         Notes about the training; those that need attention were also warnings.
     jobs : int or None
@@ -192,7 +190,7 @@ class Model:
             return list(parallel.run(apply, blocks, self.jobs or parallel.available_cores()))
 
     def _require_features(self, matrix: Any, rows: Rows) -> None:
-        """Reject rows with the wrong number of features, if the model knows the right one.
+        """Reject rows with the wrong number of features, if the model has stored the right one.
 
         Sparse rows may omit features as lines of a file do; columns of zeros at the end are fine.
         """
@@ -226,8 +224,8 @@ class Model:
         bad = np.flatnonzero(~np.isfinite(joined.sums))
         if len(bad):
             raise DataError(
-                f"row {bad[0]} of X: its decision value is not finite",
-                "its values are far from those of the training rows: scale them the same way",
+                f"row {bad[0]} of X: the decision value is not finite",
+                "the row is far from the training rows: was it scaled in the same way?",
             )
         return joined
 
@@ -252,7 +250,7 @@ class Model:
         Parameters
         ----------
         X : array, sparse matrix, DataFrame or Arrow table
-            Rows with the columns of the training rows, in the same order.
+            Rows with the same columns as in training, in the same order.
         threshold : float, optional
             Rows with a larger decision value are predicted positive. Default: the model's.
 
@@ -264,7 +262,7 @@ class Model:
         Raises
         ------
         ValueError
-            If the columns are not those of the training rows, or a value is not finite.
+            If the columns differ from the training columns, or a value is not finite.
         """
         limit = self.threshold.value if threshold is None else threshold
         return self.decisions(X).labels(limit, self.decision)
@@ -278,13 +276,14 @@ class Model:
     ) -> FloatArray:
         """Return the chance that each row is negative and that it is positive, as two columns.
 
-        It is the ``probability`` of ``rank``, for new rows drawn like those of U, from the
-        out-of-bag values stored with the model. It never falls as the decision value rises.
+        The chance of a positive is the ``probability`` of ``rank``, computed from the out-of-bag
+        values stored with the model. It applies to new rows from the same distribution as U, and
+        never falls as the decision value rises.
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of numbers
-            Rows with the columns of the training rows.
+        X : array, sparse matrix, DataFrame or Arrow table
+            Rows with the same columns as in training, in the same order.
         contamination_pos : float, optional
             Fraction of P that is negative. Default: estimated.
         contamination_unl : float, optional
@@ -293,13 +292,13 @@ class Model:
         Returns
         -------
         array, rows x 2
-            The columns belong to the labels -1 and 1 of ``predict``.
+            One column for each label of ``predict``, -1 and 1.
 
         Raises
         ------
         ModelError
-            If the chance is unknown: P and U overlap and ``contamination_unl`` is not given, or the
-            model has no out-of-bag values of P (bagging, cwsvm, models of older versions).
+            If the chance cannot be estimated: P and U overlap and ``contamination_unl`` is not
+            given, or the model has no out-of-bag values of P (bagging, cwsvm, older versions).
         """
         fractions = contamination_pos, contamination_unl
         check_contamination(*fractions)
@@ -404,7 +403,7 @@ class Model:
         path : str or path-like
             The directory to create.
         force : bool, default=False
-            Replace a model that is already there.
+            Whether to replace an existing model.
 
         Returns
         -------
@@ -414,7 +413,7 @@ class Model:
         Raises
         ------
         ValueError
-            If there is a model already.
+            If the path exists, unless ``force`` is true.
         ModelError
             If the model was loaded from format 1, which this version does not write.
         FileError
@@ -424,7 +423,7 @@ class Model:
             raise ModelError(
                 "the model has format 1, but this version writes"
                 f" formats {PLAIN_FORMAT} and {FORMAT}",
-                "copy its directory, or fit it again",
+                "copy its directory, or fit the model again",
             )
         check_model_target(os.fspath(path), force=force)
         return save_model(
@@ -445,7 +444,7 @@ class Tuning:
     params : dict
         The chosen parameters, as in best.json.
     trials : list of dict
-        What was tried, and its scores, as in trials.jsonl.
+        The settings tried and their scores, as in trials.jsonl.
     notes : tuple of str
         Notes about the search; those that need attention were also warnings.
     """
@@ -474,7 +473,7 @@ def load(path: PathName) -> Model:
     Raises
     ------
     ModelError
-        If there is no such model, or it is damaged.
+        If the model does not exist or is damaged.
 
     Examples
     --------

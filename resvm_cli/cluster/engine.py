@@ -39,14 +39,14 @@ from resvm_cli.files.json_files import read_json
 AUTO = "auto"
 WAIT_SECONDS = 0.5
 MAX_SECONDS = 1e7  # four months; larger numbers overflow
-CLOSE_SECONDS = 3.0  # to tell the cluster that we are leaving
+CLOSE_SECONDS = 3.0  # for disconnecting
 
 # separate classes before Python 3.11
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError, futures.TimeoutError)
 CANCELLED = (futures.CancelledError, asyncio.CancelledError)
 
 RESUME = Message(
-    "if the command can be resumed, finished work is saved: rerun it with {resume:True}"
+    "if the command can be resumed, its finished work is saved: rerun it with {resume:True}"
 )
 
 Answer = TypeVar("Answer")
@@ -92,7 +92,7 @@ def connected(
             high=MAX_SECONDS,
             value=timeout,
         )
-    # otherwise Dask waits for a lost scheduler for as long as its own configuration says
+    # otherwise Dask's own configuration decides how long to wait for a lost scheduler
     limits = {"distributed.comm.timeouts.connect": timeout, "distributed.comm.retry.count": 0}
     import_module("dask").config.set(limits)
     found = _address(address, timeout)
@@ -106,7 +106,8 @@ def connected(
         raise ClusterError(
             f"no Dask scheduler {answered}{reason}",
             Message(
-                "start one with dask scheduler, or correct {cluster} (not the dashboard's port)"
+                "start one with 'dask scheduler', or correct {cluster} (its port is not the"
+                " dashboard's)"
             ),
         ) from None
     cluster = Cluster(client, where, timeout, announce)
@@ -151,7 +152,7 @@ def _address(text: str, timeout: float) -> str:
         if time.monotonic() > end:
             raise ClusterError(
                 f"{text}: {reason}, after waiting {timeout:g} s for a scheduler to write it",
-                "start it with dask scheduler --scheduler-file, or give tcp://host:port",
+                f"start one with 'dask scheduler --scheduler-file {text}', or give tcp://host:port",
             )
         time.sleep(min(WAIT_SECONDS, timeout / 10))
 
@@ -180,7 +181,7 @@ class Cluster:
         while not (threads := self._ask(self._client.nthreads)):
             if time.monotonic() > end:
                 raise ClusterError(
-                    f"the Dask scheduler at {self._where} has no workers,"
+                    f"the Dask scheduler at {self._where} still has no workers"
                     f" after {self._timeout:g} s",
                     "start workers: dask worker ADDRESS --nthreads 1",
                 )
@@ -218,7 +219,7 @@ class Cluster:
                 versions = [f"{name} {there.get(name)}, here {here[name]}" for name in differing]
                 raise ClusterError(
                     f"the worker {worker} has different versions: {', '.join(versions)}",
-                    "install the same versions on it: results would differ",
+                    "install the same versions on it; otherwise, results would differ",
                 )
             self._checked.add(worker)
 
@@ -283,7 +284,7 @@ class Cluster:
         return self._sending.result()
 
     def finish_sending(self) -> None:
-        """Wait briefly for data in transit: Dask never releases what arrives after we leave."""
+        """Wait briefly for data in transit: Dask keeps what arrives after we disconnect."""
         if self._sending is not None:
             futures.wait([self._sending], CLOSE_SECONDS)
 
@@ -326,12 +327,12 @@ class Cluster:
             )
 
     def _unusable(self, future: Any, reason: str) -> ClusterError:
-        """Return the error for an answer that no worker with our code would send."""
+        """Return the error for an answer that a worker running our code would not send."""
         holders = self._ask(lambda: self._client.who_has([future])).get(future.key)
         worker = f"the worker {' or '.join(holders)}" if holders else "a worker"
         return ClusterError(
-            f"the answer of {worker} cannot be used: {reason}",
-            "see the worker's log; start it again, with the same installation as here",
+            f"{worker} sent an unusable answer: {reason}",
+            "see the worker's log, and restart it with the same installation as here",
         )
 
     def _look(self) -> None:
@@ -363,7 +364,7 @@ class Cluster:
 
     @contextmanager
     def _named_if_gone(self) -> Iterator[None]:
-        """Turn errors from Dask calls into an error that says the cluster is gone."""
+        """Report errors of Dask calls as the loss of the cluster."""
         try:
             yield
         except _connection_errors() as error:

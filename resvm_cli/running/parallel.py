@@ -4,7 +4,7 @@ Workers are threads: the solvers, BLAS and the tokenizer release the GIL, so thr
 processes without the startup cost and without copying the data. A C call cannot be canceled, so it
 never runs in the main thread, and the threads are daemons: an interrupted program need not wait.
 
-Outside files/, only this module opens files: the system files that give the number of cores.
+This is the only module outside files/ that opens files: the system files with the number of cores.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ SYSTEM = Path("/")
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
 _blas_has_one_thread = False  # since startup, set by environment variables
-_n_holders = 0  # contexts that hold BLAS to one thread; in threads, they may overlap
-_threads_before: dict[str, tuple[Any, int]] = {}  # of each library that is held, by its path
+_n_holders = 0  # contexts that limit BLAS to one thread; in threads, they may overlap
+_threads_before: dict[str, tuple[Any, int]] = {}  # of each limited library, by its path
 _holders_lock = threading.Lock()
 
 
@@ -84,21 +84,21 @@ def inner_threads_held() -> Iterator[None]:
 
 
 def _set_threads(numbers: Sequence[tuple[Any, int]]) -> None:
-    """Set each library's number of threads, whichever thread has set it before."""
+    """Set each library's number of threads, no matter which thread set it before."""
     _let_any_thread_set(library for library, _ in numbers)
     for library, number in numbers:
         library.set_num_threads(number)
 
 
 def _let_any_thread_set(libraries: Iterable[Any]) -> None:
-    """Since threadpoolctl 3.8, only the first thread to limit OpenBLAS can change its limit."""
+    """Allow all threads to set the limit; threadpoolctl 3.8 reserves OpenBLAS for the first."""
     for library in libraries:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
 
 
 class _Slot(Generic[Result]):
-    """Holds the result of one task, in task order."""
+    """Holds the result or the error of one task."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -246,7 +246,7 @@ def _start(function: Callable[[], None]) -> threading.Thread:
 
 
 def _out_of_memory() -> MachineError:
-    """Return the error for a thread that died silently, without memory to report its error."""
+    """Return the error for a thread that died without enough memory to report its own error."""
     return MachineError(
         "out of memory", Message("raise the memory limit (ulimit -v), or use {jobs:1}")
     )

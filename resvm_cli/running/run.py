@@ -1,8 +1,8 @@
 """The context of a run: threads, memory, progress and notices, passed from front end to engine.
 
-Also what a run shares with its system: its part of an array job, and termination signals. A signal
-is deferred while an output is renamed to its final path, and has no effect once all requested
-output exists.
+This module also handles what comes from the system: the share of an array job, and termination
+signals. A signal is deferred while an output is renamed to its final path, and has no effect once
+all requested output exists.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Run:
     """Threads, memory, progress, notices and the cluster of one run.
 
     ``notes`` holds every notice and remark so far, so that results can repeat them, and
-    ``concerns`` the notices alone; copies made by ``dataclasses.replace`` share both. A Run never
+    ``concerns`` only the notices; copies made by ``dataclasses.replace`` share both. A Run never
     leaves its process.
     """
 

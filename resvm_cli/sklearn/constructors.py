@@ -11,7 +11,7 @@ from resvm_cli.model.plan import Plan
 from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, MethodName, MethodParameters, Setting
 from resvm_cli.training.choice import best_json
 
-# What the parameter table does not have: type and meaning.
+# Parameters that are not in the table: type and meaning.
 OWN = {
     "oob": (
         "bool, default=True",
@@ -25,8 +25,8 @@ OWN = {
     ),
     "negative_label": (
         "label, optional",
-        "A third label, that of known negatives, which are trained on with a penalty of their own"
-        " and are predicted like unlabeled rows. Default: y has two labels.",
+        "A third label, for known negatives. They have a separate penalty in training, and"
+        " predictions give them the label of unlabeled rows. Default: y has two labels.",
     ),
     "contamination_pos": (
         "float, optional",
@@ -40,37 +40,37 @@ OWN = {
     "n_jobs": SHARED["n_jobs"],
     "random_state": (
         "int, RandomState, Generator or None, default=0",
-        "The seed: the same seed and data give a byte-for-byte identical model. A generator draws"
-        " one, None draws one at random.",
+        "The seed: the same seed and data give a byte-for-byte identical model. From a generator, a"
+        " seed is drawn; None stands for a random seed.",
     ),
 }
 ATTRIBUTES = {
     "classes_": ("array of two labels", "The labels, sorted."),
-    "positive_label_": ("label", "The one of ``classes_`` that marks known positives."),
+    "positive_label_": ("label", "The label in ``classes_`` that marks known positives."),
     "model_": ("resvm_cli.Model", "The trained ensemble."),
     "threshold_": ("float", "Rows with a larger decision value are predicted positive."),
     "decision_": ("{'votes', 'mean'}", "How decision values are computed."),
     "n_models_": ("int", "Number of members."),
-    "notes_": ("tuple of str", "Notes about the training; some were also warnings."),
+    "notes_": ("tuple of str", "Notes about the training; some were also issued as warnings."),
     "oob_decision_values_": (
         "array of float",
-        "Decision values of the training rows by members that have not seen them; nan if all have."
-        " Only if ``oob`` is true.",
+        "Decision values of the training rows, from members that have not seen them; nan if all"
+        " have. Only if ``oob`` is true.",
     ),
     "oob_members_": (
         "array of int",
         "How many members have not seen each training row. Only if ``oob`` is true.",
     ),
-    "tuning_": ("resvm_cli.Tuning", "The trials, after ``tune`` was called."),
+    "tuning_": ("resvm_cli.Tuning", "The trials; set by ``tune``."),
     "n_features_in_": ("int", "Number of columns."),
     "feature_names_in_": ("array of str", "Names of the columns, if X is a DataFrame."),
 }
 OPTIONS = ("", "Parameters of ``resvm_cli.tune``, such as ``trials`` or a range for ``c_unl``.")
 X_TYPE = "array, sparse matrix or DataFrame"
-ROWS = [entry("X", X_TYPE, "Rows with the columns of the training rows, in the same order.")]
+ROWS = [entry("X", X_TYPE, "Rows with the same columns as in training, in the same order.")]
 TRAINING_ROWS = [
     entry("X", X_TYPE, "Numbers, one row per example."),
-    entry("y", "array", "Two labels, that of known positives and that of unlabeled rows."),
+    entry("y", "array", "Two labels: one for known positives and one for unlabeled rows."),
     *shared_entries("groups", "weights"),
 ]
 

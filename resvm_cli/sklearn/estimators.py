@@ -59,7 +59,7 @@ LABELS = ("positive_label", "negative_label")
 ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", *LABELS, *FRACTIONS)
 ESTIMATE = "estimate"
 NUMBERED = (
-    "StackingClassifier and VotingClassifier replace the sorted labels by 0 and 1: inside these,"
+    "StackingClassifier and VotingClassifier replace the sorted labels with 0 and 1: inside them,"
     " set {positive_label} to 0 or 1"
 )
 CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels among which only 1 can be the positive one
@@ -72,8 +72,8 @@ def _has_fractions(estimator: _PUClassifier) -> bool:
     settings = estimator.get_params(deep=False)
     if FRACTIONS[1] not in settings:
         raise AttributeError(
-            f"{estimator.method} trains every member on all of P, so nothing tells how likely a row"
-            " is positive: use RESVMClassifier"
+            f"{estimator.method} trains every member on all of P, so it cannot estimate how likely"
+            " a row is to be positive: use RESVMClassifier"
         )
     if settings[FRACTIONS[1]] is None:
         raise AttributeError(
@@ -153,7 +153,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         weights: npt.ArrayLike | None = None,
         **options: Any,
     ) -> Estimator:
-        """Choose parameters without negatives and set ``params`` to them, for ``fit`` to use.
+        """Choose parameters without known negatives; set ``params`` to them for ``fit`` to use.
 
         {parameters}
 
@@ -213,7 +213,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         array of float
-            Above ``threshold_`` where the row is predicted positive.
+            Above ``threshold_`` if the row is predicted positive.
         """
         return self._decisions(X).by(self.model_.decision)
 
@@ -248,7 +248,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
     @available_if(_has_fractions)  # type: ignore[untyped-decorator]
     @documented(parameters=ROWS)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the chance of each of ``classes_``, for new rows like the unlabeled ones.
+        """Return the chance of each class, for new rows from the same distribution as U.
 
         ``contamination_unl`` must be set. The predicted label need not have the larger chance,
         because the threshold is not based on it.
@@ -258,7 +258,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         array, rows x 2
-            The columns belong to ``classes_``.
+            One column for each of ``classes_``.
 
         Raises
         ------
@@ -286,8 +286,8 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         """Return the ROC AUC of known positives against unlabeled rows: ``pu_roc_auc``.
 
         Accuracy, the score of other classifiers, would reward a model for predicting that
-        unlabeled positives are negative. This area needs no threshold, unlike ``pu_score``, and
-        the model with the best area on P and U is expected to be the best on positives and
+        unlabeled positives are negative. The ROC AUC, unlike ``pu_score``, needs no threshold, and
+        the model with the best area on P and U can be expected to be the best on positives and
         negatives.
 
         Parameters
@@ -318,12 +318,12 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         path : str or path-like
             The directory to create.
         force : bool, default=False
-            Replace a model that is already there.
+            Whether to replace an existing model.
 
         Raises
         ------
         ValueError
-            If there is a model already.
+            If the path exists, unless ``force`` is true.
         FileError
             If writing failed.
         """
@@ -341,7 +341,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         path : str or path-like
             The model directory.
         classes : sequence of two labels, default=(-1, 1)
-            The label of unlabeled rows, then that of positives, which models do not store.
+            The label of unlabeled rows, then the label of positives. Models do not store labels.
 
         Returns
         -------
@@ -351,19 +351,19 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ModelError
-            If there is no such model, it is damaged, or it uses another method.
+            If the model does not exist, is damaged, or uses another method.
         """
         model = api.load(path)
         if model.method != cls.method:
             fitting = {each.method: each.__name__ for each in _PUClassifier.__subclasses__()}
             raise ModelError(
-                f"{os.fspath(path)}: holds a {fitting[model.method]}, not a {cls.__name__}"
+                f"{os.fspath(path)}: contains a {fitting[model.method]}, not a {cls.__name__}"
             )
         found = cls(**stored_parameters(cls, model))
         found.classes_ = np.unique(classes)
         if len(classes) != 2 or len(found.classes_) != 2:
             raise ParameterError(
-                "{classes} must be two labels, that of positives last, got {value!r}", value=classes
+                "{classes} must be two labels, the positive one last, got {value!r}", value=classes
             )
         if list(classes) not in CLEAR_PAIRS:
             found.set_params(positive_label=classes[1])
@@ -431,7 +431,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
             if labels not in CLEAR_PAIRS:
                 text = (
                     f"{labels[1]!r} is taken as the label of known positives and {labels[0]!r} as"
-                    " that of unlabeled rows; set positive_label to be sure"
+                    " the label of unlabeled rows; set positive_label to be sure"
                 )
                 warn_caller([text])
             return self.classes_[1]
@@ -455,7 +455,7 @@ class _PUClassifier(ClassifierMixin, BaseEstimator):
         return rows
 
     def _fractions(self) -> dict[str, float | None]:
-        """Return contamination_pos and contamination_unl, None if they are to be estimated."""
+        """Return contamination_pos and contamination_unl; None stands for an estimate."""
         settings = self.get_params(deep=False)
         values = {name: settings.get(name) for name in FRACTIONS}
         found = {name: None if each == ESTIMATE else each for name, each in values.items()}
@@ -500,7 +500,7 @@ class RESVMClassifier(_PUClassifier):
     >>> from resvm_cli.sklearn import RESVMClassifier
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> X[:100] += 2  # the positives
-    >>> y = (np.arange(300) < 40).astype(int)  # those of them that are known
+    >>> y = (np.arange(300) < 40).astype(int)  # the known ones
     >>> estimator = RESVMClassifier(n_models=20).fit(X, y)
     >>> estimator.predict([[2, 2], [0, 0]])
     array([1, 0])

@@ -1,4 +1,4 @@
-"""Scorers that need no negatives, and folds that each have known positives.
+"""Scorers that need no negatives, and folds that all contain known positives.
 
 ``pu_roc_auc`` is the default because it needs no threshold and keeps the order of models: if the
 known positives are a random sample of all positives, the expected ROC AUC of P against U is
@@ -31,8 +31,8 @@ def pu_roc_auc(
 
     This is the chance that a known positive has a larger decision value than an unlabeled row. It
     needs no negatives and no threshold. Positives among the unlabeled rows pull it toward 1/2 for
-    every model alike, so the best model is still the best one, but the figure understates how well
-    positives and negatives are told apart. Pass it as ``scoring`` to any scikit-learn tool.
+    every model alike. The best model is still the best one, but the area understates how well it
+    separates positives from negatives. Pass it as ``scoring`` to any scikit-learn tool.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def pu_roc_auc(
         The two labels that the estimator was fitted with. The area is the same whichever of them
         marks known positives.
     sample_weight : array, optional
-        Weight of each row. The area is then a chance over pairs of rows drawn by weight.
+        Weight of each row. Rows of a pair are then drawn in proportion to their weights.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def pu_score(
         The label of known positives. Default: the ``positive_label`` of the estimator, or of the
         one inside a pipeline, search or calibration; if that is not set, the larger label.
     sample_weight : array, optional
-        Weight of each row, in the recall and in the fraction.
+        Weight of each row, for both the recall and the fraction.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def pu_score(
     Raises
     ------
     ValueError
-        If it is unknown which label is positive, as in a ``StackingClassifier``. Then use
+        If the positive label is unknown, as in a ``StackingClassifier``. In that case use
         ``functools.partial(pu_score, positive_label=...)``.
 
     See Also
@@ -151,10 +151,10 @@ def pu_score(
 class PUStratifiedKFold(StratifiedGroupKFold):
     """Folds with the same fraction of known positives, in random order with a fixed seed.
 
-    Unlike ``StratifiedKFold`` it shuffles rows by default, because P often precedes U; rejects more
-    folds than there are known positives, because a fold without any has no score; keeps groups
-    together if they are given; and lists the rows of a training set so that the first n of them
-    have the same fraction of known positives too, which ``learning_curve`` relies on.
+    It differs from ``StratifiedKFold`` in four ways. It shuffles rows by default, because P often
+    precedes U. It rejects more folds than there are known positives, because a fold without any has
+    no score. It keeps groups together if you pass them. It orders each training set so that its
+    first n rows also have the same fraction of known positives, which ``learning_curve`` needs.
 
     Parameters
     ----------

@@ -228,8 +228,8 @@ def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
     return [
         Message(
             "rows of U with few features lead the ranking (median of the first {count}:"
-            " {at_top:.0f}; of P: {usual:.0f}); try a smaller {w_pos}, or normalize rows to the same"
-            " length",
+            " {at_top:.0f}; of P: {usual:.0f}); try a smaller {w_pos}, or normalize the rows to"
+            " equal length",
             count=len(top),
             at_top=at_top,
             usual=usual,

@@ -173,7 +173,7 @@ def test_a_ranking_keeps_its_model(rows, frame, resvm, tmp_path):
     resvm_cli.rank(X, y, **SMALL).model.save(tmp_path / "python")
     assert snapshot(tmp_path / "python") == snapshot(tmp_path / "cli")
     ranking = resvm_cli.rank(frame, y, **SMALL)
-    with pytest.raises(ValueError, match="the columns of X are not those of the training rows"):
+    with pytest.raises(ValueError, match="the columns of X differ from the training columns"):
         ranking.model.predict(frame[["b", "a", "c"]])
     again = resvm_cli.rank(frame, y, model=ranking.model)
     assert again.model is ranking.model
@@ -296,13 +296,13 @@ def test_generators_of_numpy_give_a_seed(rows):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"jobs": 1, "n_jobs": 2}, "^jobs is 1, but n_jobs is 2, and both mean the same"),
-        ({"seed": 1, "random_state": 2}, "^seed is 1, but random_state is 2, and both mean"),
+        ({"jobs": 1, "n_jobs": 2}, "^jobs is 1, but n_jobs is 2; both mean the same"),
+        ({"seed": 1, "random_state": 2}, "^seed is 1, but random_state is 2; both mean"),
         ({"n_jobs": 0}, "^n_jobs must not be 0"),
         ({"n_jobs": 1.5}, "^n_jobs must be an integer"),
         ({"jobs": -1}, "^jobs must be at least 1, got -1"),
         ({"random_state": -1}, "^random_state must be at least 0, got -1"),
-        ({"random_state": "x"}, "^random_state must be an integer or a random generator of numpy"),
+        ({"random_state": "x"}, "^random_state must be an integer or a numpy random generator"),
     ],
     ids=str,
 )
@@ -334,7 +334,7 @@ def test_a_loaded_model_of_a_table_knows_its_columns(resvm, tmp_path):
     assert ran.code == 0, ran.err
     model = resvm_cli.load(tmp_path / "m")
     assert len(model.decision_values(frame)) == len(model.decision_values(frame.to_numpy())) == 60
-    with pytest.raises(ValueError, match="columns of X are not those of the training rows"):
+    with pytest.raises(ValueError, match="columns of X differ from the training columns"):
         model.decision_values(frame[["c", "b", "a"]])
 
 
@@ -346,7 +346,7 @@ def test_a_saved_model_knows_the_columns_of_its_frame(by_estimator, rows, frame,
     else:
         resvm_cli.fit(frame, y, n_models=6).save(tmp_path / "m")
     model = resvm_cli.load(tmp_path / "m")
-    with pytest.raises(DataError, match="the columns of X are not those of the training rows"):
+    with pytest.raises(DataError, match="the columns of X differ from the training columns"):
         model.predict(frame[["b", "a", "c"]])
     frame[["c", "a", "b"]].to_csv(tmp_path / "rows.csv", index=False)
     ran = resvm("predict", tmp_path / "m", tmp_path / "rows.csv", "--format", "tsv")

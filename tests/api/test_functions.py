@@ -378,7 +378,7 @@ def test_rows_that_cannot_be_used_are_refused(labelled):
         with pytest.raises(ValueError, match=message):
             resvm_cli.fit(bad, labels)
     model = resvm_cli.fit(X, y, kernel="poly", n_models=2)
-    with pytest.raises(ValueError, match="row 4 of X: its decision value is not finite"):
+    with pytest.raises(ValueError, match="row 4 of X: the decision value is not finite"):
         model.predict(np.vstack([X[:4], np.full((1, 6), 1e200)]))
     with pytest.raises(ValueError, match="ids has 3 values, but X has 130 rows"):
         resvm_cli.rank(X, y, ids=["a", "b", "c"])
@@ -452,7 +452,7 @@ def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
     X = labelled.X.astype(object)
     X[2, 4] = "high"
     with pytest.raises(
-        ValueError, match=r"^column 'e' of X holds values that are not numbers\nleave out"
+        ValueError, match=r"^column 'e' of X contains values that are not numbers\nleave out"
     ):
         resvm_cli.fit(Frame(X, list("abcdef")), labelled.y)
     with pytest.raises(ValueError, match=r"^X is not a matrix of numbers: .*'high'"):
@@ -462,7 +462,7 @@ def test_a_value_that_is_no_number_is_named_by_row_and_column(labelled):
         resvm_cli.fit(Frame(X, list("abcdef")), labelled.y)
     with pytest.raises(ValueError, match=r"^row 2, column 4 of X: nan"):
         resvm_cli.fit(X, labelled.y)
-    with pytest.raises(ValueError, match=r"^X holds values that are not finite"):
+    with pytest.raises(ValueError, match=r"^X contains values that are not finite"):
         resvm_cli.fit(csr_matrix(X.astype(float)), labelled.y)
 
 
@@ -524,12 +524,12 @@ def test_columns_of_other_names_or_in_another_order_are_refused(labelled):
         ("xbcdez", "not in training: 'x', 'z'; missing: 'a', 'f'\n"),
         ("uvwxyz", "not in training: 'u', 'v', 'w'; missing: 'a', 'b', 'c'\n"),
     ):
-        with pytest.raises(ValueError, match=f"^the columns of X are not those .*; {message}"):
+        with pytest.raises(ValueError, match=f"^the columns of X differ from .*; {message}"):
             model.predict(Frame(X, list(names)))
     with pytest.raises(ValueError, match=r"^X has 5 columns, .* trained on 6; missing: 'c'"):
         model.predict(Frame(X[:, :5], list("abdef")))
     known, others = Frame(X, list("abcdef")), Frame(X[:4], list("abcdeg"))
-    with pytest.raises(ValueError, match=r"^the columns of negatives are not"):
+    with pytest.raises(ValueError, match=r"^the columns of negatives differ"):
         resvm_cli.rank(known, y, negatives=others, n_models=2)
     unnamed = resvm_cli.fit(X, y, n_models=2)
     np.testing.assert_array_equal(unnamed.decision_values(Frame(X, list("fedcba"))), values)
@@ -651,13 +651,13 @@ def test_numbers_of_every_type_are_converted_exactly(labelled):
 @pytest.mark.parametrize(
     ("convert", "message"),
     [
-        (lambda X: X * 1j, "^X holds complex numbers; real numbers were expected\nconvert them"),
-        (lambda X: (X * 1j).tolist(), "^X holds complex numbers"),
-        (lambda X: csr_matrix(X * 1j), "^X holds complex numbers"),
-        (lambda X: sparse.dok_array(X * 1j), "^X holds complex numbers"),
-        (lambda X: Frame(X * 1j, list("abcdef")), "^column 'a' of X holds complex numbers"),
-        (lambda X: X.astype("M8[D]"), "^X holds dates"),
-        (lambda X: list(X.astype("m8[D]")), "^X holds time spans"),
+        (lambda X: X * 1j, "^X contains complex numbers; expected real numbers\nconvert them"),
+        (lambda X: (X * 1j).tolist(), "^X contains complex numbers"),
+        (lambda X: csr_matrix(X * 1j), "^X contains complex numbers"),
+        (lambda X: sparse.dok_array(X * 1j), "^X contains complex numbers"),
+        (lambda X: Frame(X * 1j, list("abcdef")), "^column 'a' of X contains complex numbers"),
+        (lambda X: X.astype("M8[D]"), "^X contains dates"),
+        (lambda X: list(X.astype("m8[D]")), "^X contains time spans"),
         (lambda X: np.ma.masked_equal(X, X[3, 1]), "^X has masked values\nleave such rows out"),
         (lambda X: X.astype(np.longdouble) * np.longdouble("1e400"), "of X: -?inf; every value"),
         (lambda X: csr_matrix(X.astype(np.longdouble) * np.longdouble("1e400")), "not finite"),
@@ -694,9 +694,9 @@ def test_data_frames_of_every_type_are_converted_or_refused(labelled):
         with pytest.raises(ValueError, match=r"^row 4, column 'b' of X: nan; every value"):
             matrices.as_matrix(missing)
     dates = whole.assign(t=pandas.to_datetime("2026-01-01"))
-    with pytest.raises(ValueError, match=r"^column 't' of X holds dates"):
+    with pytest.raises(ValueError, match=r"^column 't' of X contains dates"):
         matrices.as_matrix(dates)
-    with pytest.raises(ValueError, match=r"^column 't' of X holds values that are not numbers"):
+    with pytest.raises(ValueError, match=r"^column 't' of X contains values that are not numbers"):
         matrices.as_matrix(whole.assign(t="x"))
 
 

@@ -206,7 +206,7 @@ def test_a_scheduler_without_workers_is_named(problem, tmp_path):
         at = ["--cluster", cluster.address, "--cluster-timeout", 1]
         ran = run_resvm(*train_arguments(problem), *at, "-o", tmp_path / "model")
     assert ran.code == 5
-    assert re.search("has no workers, after 1 s", ran.err)
+    assert re.search("still has no workers after 1 s", ran.err)
 
 
 def test_auto_needs_the_environment(problem, tmp_path):
@@ -445,7 +445,7 @@ def test_a_worker_that_gives_a_wrong_answer_is_named(name, cluster):
     from resvm_cli.cluster.engine import connected
     from resvm_cli.errors import ClusterError
 
-    wrong = r"the answer of the worker tcp://\S+ cannot be used"
+    wrong = r"the worker tcp://\S+ sent an unusable answer"
     with connected(cluster.address, 20) as engine, answers(engine, CHANGES[name]):
         results = engine.run(operator.add, [1], [[n] for n in range(300)], tick, str)
         with pytest.raises(ClusterError, match=wrong):
