@@ -14,21 +14,19 @@ import asyncio
 import logging
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from importlib import import_module
-from itertools import islice
 from threading import Thread
 from typing import Any, TypeVar
 
 from resvm_cli import __version__
-from resvm_cli.cluster.worker import (
+from resvm_cli.cluster.batches import (
     FINGERPRINT,
+    MAX_LOST,
     Batch,
-    BatchResult,
+    Batches,
     Shared,
     identity,
     work,
@@ -372,72 +370,3 @@ class Cluster:
 
     def _gone(self, reason: str) -> ClusterError:
         return ClusterError(f"the Dask cluster at {self._where} is gone: {reason}", RESUME)
-
-
-BATCH_SECONDS = 1.0  # of work per batch; scheduling one takes milliseconds
-
-AHEAD = 2  # batches per worker thread: one running, one waiting
-
-MAX_LOST = 3  # a batch lost this often is rerun task by task, then abandoned
-
-
-class Batches:
-    """Splits tasks into batches and puts the results back in order.
-
-    When a worker dies, every batch it had is lost, not only the one that killed it. A batch that is
-    lost MAX_LOST times is therefore split into tasks that run alone, to find the one at fault.
-    """
-
-    def __init__(self, tasks: Iterable[Any]) -> None:
-        self._tasks = iter(tasks)
-        self._n_tasks = len(tasks) if isinstance(tasks, Sized) else None
-        self._n_taken = self._n_given = self._n_timed = 0
-        self._seconds = 0.0
-        self._again: deque[Batch] = deque()
-        self._suspects: deque[Batch] = deque()
-        self._results: dict[int, Any] = {}
-
-    def next(self, n_running: int, n_threads: int) -> Batch | None:
-        """Return the next batch to submit, or None if enough batches are running."""
-        if self._suspects:
-            return None if n_running else self._suspects.popleft()
-        if n_running >= AHEAD * n_threads:
-            return None
-        if self._again:
-            return self._again.popleft()
-        tasks = list(islice(self._tasks, self._length(AHEAD * n_threads)))
-        first = self._n_taken
-        self._n_taken += len(tasks)
-        return Batch(first, tasks) if tasks else None
-
-    def _length(self, n_batches: int) -> int:
-        """Return how many tasks take about a second; fewer near the end, so no worker idles."""
-        if not self._n_timed:
-            return 1
-        length = int(BATCH_SECONDS * self._n_timed / max(self._seconds, 1e-9))
-        if self._n_tasks is not None:
-            length = min(length, (self._n_tasks - self._n_taken) // n_batches + 1)
-        return max(1, length)
-
-    def lost(self, batch: Batch, n_times: int = 1) -> bool:
-        """Reschedule a batch that was lost with its worker; return False if lost too often."""
-        batch = replace(batch, n_lost=batch.n_lost + n_times)
-        if batch.n_lost < MAX_LOST:
-            (self._suspects if batch.alone else self._again).appendleft(batch)
-        elif batch.alone:
-            return False
-        else:
-            for index, task in enumerate(batch.tasks, batch.first):
-                self._suspects.append(Batch(index, [task], alone=True))
-        return True
-
-    def done(self, answer: BatchResult) -> None:
-        self._results.update(answer.results)
-        self._seconds += answer.seconds
-        self._n_timed += len(answer.results)
-
-    def ready(self) -> Iterator[Any]:
-        """Yield the results that are next in order."""
-        while self._n_given in self._results:
-            yield self._results.pop(self._n_given)
-            self._n_given += 1

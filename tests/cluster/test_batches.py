@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
+import numpy as np
 import pytest
 
-from resvm_cli.cluster.engine import AHEAD, MAX_LOST, Batches
-from resvm_cli.cluster.worker import Batch, BatchResult
+from resvm_cli.cluster.batches import AHEAD, MAX_LOST, Batch, Batches, BatchResult, Shared
 from resvm_cli.errors import ClusterError
 
 
@@ -93,3 +95,15 @@ def test_the_task_at_fault_is_found_by_running_tasks_alone():
         second = taken(batches)
     assert not batches.lost(second)
     assert second.first == 2
+
+
+def test_what_is_shared_travels_as_bytes_so_that_its_arrays_are_aligned():
+    pytest.importorskip("distributed")
+    buffers: list[pickle.PickleBuffer] = []
+    values = np.arange(5.0)
+    text = pickle.dumps(Shared([values]), protocol=5, buffer_callback=buffers.append)
+    assert not buffers  # Dask would put them at odd addresses
+    (found,) = pickle.loads(text).value
+    assert found.flags.aligned
+    assert found.flags.writeable
+    assert found.tolist() == values.tolist()

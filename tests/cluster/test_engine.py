@@ -222,11 +222,11 @@ def test_a_limit_on_a_members_time_is_refused_where_others_train(problem, tmp_pa
 
 
 def test_workers_must_have_our_versions_and_another_cpu_is_announced(cluster, monkeypatch):
-    from resvm_cli.cluster import engine, worker
+    from resvm_cli.cluster import batches, engine
     from resvm_cli.errors import ClusterError
 
     notes: list[str] = []
-    own = worker.identity()
+    own = batches.identity()
     monkeypatch.setattr(engine, "identity", Identity({**own, "numeric_fingerprint": "elsewhere"}))
     with engine.connected(cluster.address, 20, notes.append):
         pass
@@ -249,9 +249,9 @@ class Identity:
         return self._here
 
     def __reduce__(self) -> Any:
-        from resvm_cli.cluster import worker
+        from resvm_cli.cluster import batches
 
-        return getattr, (worker, "identity")
+        return getattr, (batches, "identity")
 
 
 BENCHMARKS = {
@@ -414,16 +414,16 @@ def answers(engine: Any, change: Callable[[Any], Any]) -> Iterator[None]:
     """Workers whose answers are changed before they are sent."""
 
     def patch() -> None:
-        from resvm_cli.cluster import worker
+        from resvm_cli.cluster import batches
 
-        real = worker.work
-        worker.work = lambda *sent: change(real(*sent))
-        worker.real = real
+        real = batches.work
+        batches.work = lambda *sent: change(real(*sent))
+        batches.real = real
 
     def restore() -> None:
-        from resvm_cli.cluster import worker
+        from resvm_cli.cluster import batches
 
-        worker.work = worker.real
+        batches.work = batches.real
 
     engine._client.run(patch)
     try:
@@ -458,7 +458,7 @@ def observed_rows(cluster: LoopbackCluster) -> Iterator[Callable[[], int]]:
     from distributed import Client
 
     def copies() -> int:
-        from resvm_cli.cluster.worker import Shared
+        from resvm_cli.cluster.batches import Shared
 
         return sum(isinstance(one, Shared) for one in gc.get_objects())
 
