@@ -30,10 +30,17 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.informed import Informed, informed_candidates, informed_settings
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.search import Trial, pooled
-from resvm_cli.tuning.settings import INFORMED, MAX_SETTINGS, SCREENING_MEMBERS, TuningSettings
+from resvm_cli.tuning.settings import (
+    INFORMED,
+    MAX_SETTINGS,
+    SCREENING_MEMBERS,
+    Informed,
+    TuningSettings,
+    informed_candidates,
+    informed_settings,
+)
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.tune import settle_scaling
 from resvm_cli.tuning.validation import CandidateScorer

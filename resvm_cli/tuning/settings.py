@@ -1,18 +1,24 @@
-"""How candidates are found and scored, independent of the data and the output directory."""
+"""How candidates are found and scored, and the settings that an informed search tries.
+
+Informed settings work well on most data. They are relative to the data's size and variance.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from resvm_cli.errors import ParameterError
+from resvm_cli.model.plan import DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS, default_n_pos
 from resvm_cli.parameters import (
     FEATURE_KERNELS,
     METHOD_NAMES,
     METHOD_TABLE,
+    RELEVANCE,
     SHARED_NAMES,
     TUNED_METHOD,
     TUNING_TABLE,
@@ -24,8 +30,9 @@ from resvm_cli.parameters import (
     check_values,
 )
 from resvm_cli.records import dataclass
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import method_parameters
-from resvm_cli.tuning.space import AXIS_NAMES, Axis, parse_axis
+from resvm_cli.tuning.space import AXIS_NAMES, Axis, Candidate, Space, parse_axis
 
 DEFAULT_MEMBERS = 50
 SCREENING_MEMBERS = 8  # members used to score an informed candidate
@@ -117,3 +124,112 @@ def _axis(name: str, value: Any) -> Axis:
     numbers = [value] if np.ndim(value) == 0 else list(np.asarray(value).tolist())
     real = Parameter("number", None, "", name=name)
     return parse_axis(name, ",".join(repr(real.convert(number)) for number in numbers))
+
+
+@dataclass(frozen=True)
+class Informed:
+    """A setting expressed relative to |P|, n_pos and gamma="scale"."""
+
+    fraction: float  # rows of P per bag, as a fraction of |P|
+    ratio: float  # rows of U per row of P
+    w_pos: float
+    gamma: float  # a multiple of "scale"
+    c_unl: float  # with linear members that --auto adds, a multiple of gamma="scale"
+    power: float = 0.0  # of the feature weights; 0 for none
+    linear: bool = False
+    quantile: bool = False
+
+
+_USUAL = (DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS)
+_LARGE = (1.0, 5.0, 0.5)
+_GAMMAS = (0.1, 0.3, 1.0)
+# Penalties for kernels without gamma: products can be large, similarities are at most 1, and
+# nothing is known about precomputed values.
+_PENALTIES: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+_OF_PRODUCTS, _OF_SIMILARITIES = _PENALTIES[:5], _PENALTIES[2:]
+
+
+def informed_settings(
+    base: MethodParameters, fixed: Sequence[str] = (), *, quantiles: bool = False
+) -> tuple[Informed, ...]:
+    """Return settings worth trying, the untuned one first.
+
+    Parameters named in ``fixed`` keep their value in ``base``. With ``quantiles``, scaling by
+    quantiles is tried too.
+    """
+    kernel = Kernel(base.kernel)
+    untuned = Informed(*_USUAL, 1.0, 1.0)
+    if kernel.name == "rbf":
+        one_space = [
+            *(Informed(*_USUAL, gamma, 1.0) for gamma in (0.3, 1.0, 3.0)),
+            *(Informed(*_USUAL, 3.0, 1.0, power) for power in (1.0, 2.0)),
+            Informed(*_USUAL, 1.0, 10.0, 1.0, linear=True),
+        ]
+        large = Informed(*_LARGE, 1.0, 10.0)
+        found = [*one_space, Informed(*_LARGE, 0.3, 10.0), large]
+        if quantiles:
+            found += [replace(setting, quantile=True) for setting in (*one_space, large)]
+    elif kernel.uses_gamma:
+        pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
+        found = [
+            *(Informed(*_USUAL, gamma, 1.0) for gamma in _GAMMAS),
+            *(Informed(*_LARGE, gamma, c_unl) for gamma, c_unl in pairs),
+        ]
+    else:
+        penalties = _PENALTIES
+        if not kernel.is_precomputed:
+            penalties = _OF_PRODUCTS if kernel.known_to_libsvm else _OF_SIMILARITIES
+        found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
+    if "kernel" in fixed:
+        found = [setting for setting in found if not setting.linear]
+    if "feature_weights" in fixed:
+        found = [replace(setting, power=0.0) for setting in found]
+    return tuple(dict.fromkeys([untuned, *found]))
+
+
+def informed_candidates(
+    settings: Sequence[Informed],
+    space: Space,
+    n_positives: int,
+    n_unlabeled: int,
+    gamma_scale: Mapping[ScalingName | None, float],
+    given: Sequence[str] = (),
+) -> list[Candidate]:
+    """Return distinct candidates, the first setting first; axes in ``given`` limit their values."""
+    candidates: dict[Candidate, None] = {}
+    for setting in settings:
+        n_pos = default_n_pos(n_positives, setting.fraction)
+        max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # leave rows of U out of bag
+        scale: ScalingName | None = "quantile" if setting.quantile else None
+        values = {
+            "gamma": setting.gamma * gamma_scale[scale],
+            "degree": 3.0,
+            "coef0": 0.0,
+            "n_pos": float(n_pos),
+            "unl_per_pos": min(setting.ratio, max_ratio),
+            "w_pos": setting.w_pos,
+            "c_unl": setting.c_unl * (gamma_scale[scale] if setting.linear else 1.0),
+        }
+        kept = [
+            (
+                axis.name,
+                axis.nearest(values[axis.name]) if axis.name in given else values[axis.name],
+            )
+            for axis in space.axes
+            if not (setting.linear and axis.name == "gamma")
+        ]
+        candidate = Candidate(
+            space.method,
+            tuple(kept),
+            "linear" if setting.linear else None,
+            f"{RELEVANCE}:{setting.power:g}" if setting.power else None,
+            scale,
+        )
+        candidates[candidate] = None
+    return _by_kernel(list(candidates))
+
+
+def _by_kernel(candidates: list[Candidate]) -> list[Candidate]:
+    """Group candidates by kernel, so that they share its matrix; the first stays first."""
+    kernels = list(dict.fromkeys(candidate.kernel_key for candidate in candidates))
+    return sorted(candidates, key=lambda candidate: kernels.index(candidate.kernel_key))
