@@ -23,15 +23,14 @@ from resvm_cli.rows import BoolArray, DataSummary, IntArray, Rows, note_on_numbe
 from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import ColumnRoles
 from resvm_cli.tables.inputs import RowInput
-from resvm_cli.training.data_checks import (
+from resvm_cli.training.input import QID, TrainingInput
+from resvm_cli.training.row_sets import (
+    RowSets,
     SerialNumbers,
     require_both_sets,
     require_not_positive,
 )
-from resvm_cli.training.input import QID, TrainingInput
-from resvm_cli.training.opened_files import OpenedFiles
-from resvm_cli.training.row_sets import RowSets
-from resvm_cli.training.unlabeled_file import READING_THREADS, UnlabeledFile
+from resvm_cli.training.set_files import READING_THREADS, OpenedFiles, UnlabeledFile
 
 if TYPE_CHECKING:
     from resvm_cli.tables.notes import ColumnExtremes

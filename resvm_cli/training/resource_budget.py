@@ -17,6 +17,8 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
 from resvm_cli.training.data import KEPT_BYTES
 
+# Below about this many multiplications, a second thread is not worth starting.
+SMALL_WORK = 1e8
 # Measured: estimates are 1.05 to 2 times the actual memory of a run.
 MARGIN = 1.15  # for memory that the allocator does not return
 BASE_BYTES = 60e6  # Python, numpy and the solvers
@@ -48,13 +50,21 @@ class MemoryEstimate(NamedTuple):
         return max(0, min(wanted, int(left / self.per_thread)))
 
 
+def work_of(plan: ModelPlan, data: PUData) -> float:
+    """Estimate the number of multiplications needed for training."""
+    row_length = data.summary_pos.n_nonzeros / len(data.positives)
+    return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
+
+
 def training_budget(
-    plan: ModelPlan, data: PUData, run: Run, threads: int, *, in_rounds: bool = False
+    plan: ModelPlan, data: PUData, run: Run, *, in_rounds: bool = False
 ) -> tuple[ModelPlan, ResourceBudget]:
-    """Return a plan and a budget within the run's limit.
+    """Return a plan, and as many threads for it as the work justifies and the memory allows.
 
     The plan may get a smaller solver cache; ``in_rounds`` allows training members in rounds.
     """
+    small = run.jobs is None and work_of(plan, data) < SMALL_WORK
+    threads = 1 if small else run.workers()
     members = plan.n_models
     while True:
         for smaller in (plan, plan.with_cache(MIN_CACHE_MB)):

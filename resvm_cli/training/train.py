@@ -37,8 +37,6 @@ from resvm_cli.training.expected_performance import (
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 
-# Below about this many multiplications, a second thread is not worth starting.
-SMALL_WORK = 1e8
 # Per value of a dense row: two copies while rows are joined, and one while bags are made.
 DENSE_BYTES = 40
 MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # warn if more of a P this large is in no bag
@@ -93,23 +91,8 @@ def train_on(data: PUData, choice: TrainingChoice, run: Run) -> tuple[Part, Stor
     """Train an ensemble on data that has been read; return its members and the model."""
     plan = make_plan(data, choice)
     announce(plan, data, run)
-    plan, budget = budget_for(plan, data, run)
+    plan, budget = training_budget(plan, data, run)
     return train_plan(plan, data, choice.rule, budget, run)
-
-
-def budget_for(
-    plan: ModelPlan, data: PUData, run: Run, *, in_rounds: bool = False
-) -> tuple[ModelPlan, ResourceBudget]:
-    """Return the plan, and as many threads as the work justifies and the memory allows."""
-    small = work_of(plan, data) < SMALL_WORK
-    threads = 1 if small and run.jobs is None else run.workers()
-    return training_budget(plan, data, run, threads, in_rounds=in_rounds)
-
-
-def work_of(plan: ModelPlan, data: PUData) -> float:
-    """Estimate the number of multiplications needed for training."""
-    row_length = data.summary_pos.n_nonzeros / len(data.positives)
-    return sum(each.n_models * each.bag_size**2 for each in plan.plans) * (row_length + 8)
 
 
 def train_plan(

@@ -22,7 +22,7 @@ from resvm_cli.files.svmlight import parse_pieces, read_file
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.training import data as training_data
-from resvm_cli.training import unlabeled_file
+from resvm_cli.training import set_files
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from tests.conftest import write_svm
@@ -169,7 +169,7 @@ def test_a_full_disk_while_spooling_is_a_writing_error(files, monkeypatch):
 @pytest.mark.parametrize("name", ["unl.svm", "unl.gz"])
 @pytest.mark.parametrize("piece", [1, 37, 1 << 18])
 def test_counting_without_looking_gives_the_same_rows(files, name, piece, monkeypatch):
-    monkeypatch.setattr(unlabeled_file, "COUNTING_PIECE", piece)
+    monkeypatch.setattr(set_files, "COUNTING_PIECE", piece)
     monkeypatch.setattr(sources, "FIRST_SPACING", 50)
     monkeypatch.setattr(sources, "LINE_SPACING", 64)
     with opened(files, name, unchecked=True, features=6) as data:
@@ -183,11 +183,11 @@ def test_counting_without_looking_gives_the_same_rows(files, name, piece, monkey
 
 
 def test_the_digests_of_the_text_do_not_depend_on_pieces(files, monkeypatch):
-    monkeypatch.setattr(unlabeled_file, "SAMPLE_STEP", 100)
-    monkeypatch.setattr(unlabeled_file, "SAMPLE_BYTES", 30)
+    monkeypatch.setattr(set_files, "SAMPLE_STEP", 100)
+    monkeypatch.setattr(set_files, "SAMPLE_BYTES", 30)
     digests = set()
     for piece in (1, 29, 30, 31, 100, 1 << 18):
-        monkeypatch.setattr(unlabeled_file, "COUNTING_PIECE", piece)
+        monkeypatch.setattr(set_files, "COUNTING_PIECE", piece)
         with opened(files, "unl.svm", unchecked=True, features=6) as data:
             described = data.description()["unlabeled"]
             digests.add((described["sha256"], described["text_sha256"]))

@@ -88,14 +88,14 @@ def test_too_small_a_limit_is_refused_with_the_least_that_would_do(wide, tmp_pat
 
 
 def budget(data, plan, threads, limit_mb, **more):
-    return training_budget(plan, data, Run(memory_mb=limit_mb), threads, **more)[1]
+    return training_budget(plan, data, Run(threads, memory_mb=limit_mb), **more)[1]
 
 
 def test_the_cache_of_large_bags_shrinks_before_a_limit_is_refused():
     data = MemoryData(rows(500), rows(9000, seed=1))
     plan = planned(data, n_pos=500, n_unl=6000, n_models=4)
     limit = training_estimate(plan, data, 4).least_mb - 50
-    smaller, given = training_budget(plan, data, Run(memory_mb=limit), 1)
+    smaller, given = training_budget(plan, data, Run(1, memory_mb=limit))
     assert given == ResourceBudget(1)
     assert smaller.plans[0].cache_mb < 100
     assert smaller.with_cache(100.0).plans[0].parameters() == plan.plans[0].parameters()

@@ -48,19 +48,17 @@ from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.parts import assemble, open_part, train_missing
-from resvm_cli.training.resource_budget import ResourceBudget
+from resvm_cli.training.resource_budget import ResourceBudget, training_budget, work_of
 from resvm_cli.training.train import (
     TrainResult,
     announce,
     as_stored,
-    budget_for,
     check,
     make_plan,
     require_same_data,
     save,
     train_plan,
     unfinished_note,
-    work_of,
 )
 
 # Multiplications: 1 to 2.5 minutes on one core. Longer runs save members as they are finished.
@@ -95,7 +93,7 @@ def train(
         choice = _choose(data, choice, run)
         plan = make_plan(data, choice)
         announce(plan, data, run)
-        plan, budget = budget_for(plan, data, run, in_rounds=not plan.single)
+        plan, budget = training_budget(plan, data, run, in_rounds=not plan.single)
         long = not plan.single and work_of(plan, data) >= LONG_WORK
         if resume or budget.members_at_once or long:
             part = open_part(_part_path(target), plan, data, choice.rule, range(plan.n_models))
@@ -156,7 +154,7 @@ def train_share(
             )
             return PartResult(target, members, 0, plan.n_models)
         share = wanted if isinstance(wanted, Share) else None
-        plan, budget = budget_for(plan, data, run, in_rounds=not plan.single)
+        plan, budget = training_budget(plan, data, run, in_rounds=not plan.single)
         part = open_part(target, plan, data, choice.rule, members, share)
         n_before = len(members) - len(part.unfinished())
         with _say_what_is_kept(part, run, "rerun the same command to continue"):
@@ -282,7 +280,7 @@ def grow(source: TrainingInput, target: str, n_models: int, run: Run) -> TrainRe
         part = open_part(_part_path(target), plan, data, stored.decision.rule, range(n_models))
         _require_same_model(part, stored, target, run)
         _adopt_members(part, stored, target, plan, data)
-        plan, budget = budget_for(plan, data, run, in_rounds=True)
+        plan, budget = training_budget(plan, data, run, in_rounds=True)
         return _finish(part, plan, budget, data, target, run, force=True)
 
 

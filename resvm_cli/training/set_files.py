@@ -1,4 +1,4 @@
-"""The file that contains U: read once; later, rows are fetched by number.
+"""The files of P, U and known negatives: opened with one encoding, and the rows of U by number.
 
 A member needs only n_unl rows of U. The first pass records file offsets in constant memory; later
 passes fetch the drawn rows. A small U stays in memory instead.
@@ -8,24 +8,90 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from resvm_cli.errors import DataError, Message
+from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.files.compression import PIECE
-from resvm_cli.files.sources import RowIndex, join_texts
+from resvm_cli.files.sources import RowIndex, Source, join_texts
 from resvm_cli.files.svmlight import BadLine, Block, parse_pieces
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run
-from resvm_cli.tables.inputs import RowInput
+from resvm_cli.tables.encoding import ColumnRoles, FeatureMap
+from resvm_cli.tables.inputs import RowInput, share_roles
+from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.row_sets import RowSets
+
+if TYPE_CHECKING:
+    from resvm_cli.tables.features import TableFeatures
 
 SAMPLE_STEP = 1 << 26
 SAMPLE_BYTES = 1 << 12
 READING_THREADS = 2
 COUNTING_PIECE = 1 << 18  # small enough to stay in the CPU cache between reading and counting
+
+
+class OpenedFiles:
+    """Opens the files of a training input and decides how table columns are encoded."""
+
+    def __init__(self, source: TrainingInput) -> None:
+        self._input = source
+        self._opened = ExitStack()
+        self.close = self._opened.close
+        self.tables: list[TableFeatures] = []  # of P and U, if they are tables
+
+    def opened(self, path: str, *, once: bool) -> RowInput:
+        table = self._input.table
+        source = Source(path, once=once and not table.needs_two_passes)
+        self._opened.callback(source.close)
+        rows = RowInput(source, table, zero_based=self._input.zero_based)
+        if self._input.unchecked and not rows.is_text:
+            raise ParameterError(
+                "{file} is not svmlight text, which {unchecked:True} requires", file=rows.name
+            )
+        return rows
+
+    def encode(self, inputs: list[RowInput]) -> None:
+        """Encode table columns as features, in the same way for P and U."""
+        if len({one.table is None for one in inputs}) > 1:
+            named, plain = sorted(inputs, key=lambda one: one.table is None)
+            raise DataError(
+                f"{named.name} is a table with named columns, but {plain.name} is not",
+                "give both as tables, or convert both to svmlight text",
+            )
+        if inputs[0].table is None:
+            return
+        if len(inputs) > 1:
+            share_roles(*inputs)
+        for one in inputs:
+            one.encode(self._input.encoding, selective=True)
+        features = [one.features for one in inputs if one.features is not None]
+        if len(features) > 1 and self._input.encoding is None:
+            features[1].follow(features[0])
+        features[0].decide()
+        self.tables = features
+
+    @property
+    def encoding(self) -> dict[str, Any] | None:
+        if not self.tables:
+            return None
+        first = self.tables[0]
+        return replace(first.map, missing=first.missing).content()
+
+    @contextmanager
+    def open_alike(self, path: str, roles: ColumnRoles) -> Iterator[RowInput]:
+        """Open another file with the same features as P and U, and these column roles."""
+        with closing(Source(path, once=True)) as source:
+            rows = RowInput(source, self._input.table, zero_based=self._input.zero_based)
+            if rows.table is not None and self.tables:
+                rows.reading = replace(rows.reading, roles=roles)
+                rows.encode(FeatureMap.from_content(self.encoding or {}))
+            else:
+                rows.encode_like(None)
+            yield rows
 
 
 class UnlabeledFile:
