@@ -1,4 +1,4 @@
-"""Every error that is not a bug, with its exit code, and the warning of the Python API."""
+"""All errors that are not bugs, with their exit codes, and the Python API's warning."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-PYTHON_NAMES = {"output": "path"}  # where Python's keyword differs from the command line's
+PYTHON_NAMES = {"output": "path"}  # parameters whose Python keyword differs from the option
 
 
 class Message:
-    """Text that names parameters, which each front end renders in its own way.
+    """Text with names of parameters, which each front end renders in its own way.
 
     ``{n_pos}`` is ``--n-pos`` on the command line and ``n_pos`` in Python; ``{decision:mean}`` is
     ``--decision mean`` and ``decision="mean"``. All other fields are values given by keyword.
@@ -42,7 +42,7 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 class _Fields(dict[str, Any]):
-    """Values by name; any other field of a template is a parameter."""
+    """Values by name; any other field in a template refers to a parameter."""
 
     def __init__(self, values: Mapping[str, Any], name: Callable[[str, str], str]) -> None:
         super().__init__((field, render(value, name)) for field, value in values.items())
@@ -53,7 +53,7 @@ class _Fields(dict[str, Any]):
 
 
 class _Named:
-    """A parameter in a template; its format specification is its value."""
+    """A parameter in a template; the format specification is the parameter's value."""
 
     def __init__(self, parameter: str, name: Callable[[str, str], str]) -> None:
         self._parameter = parameter
@@ -73,7 +73,7 @@ def python_name(parameter: str, value: str) -> str:
 
 
 def render(text: Any, name: Callable[[str, str], str]) -> Any:
-    """Render a text for one front end; anything but a message is returned unchanged."""
+    """Render a message for one front end; return anything else unchanged."""
     return text.render(name) if isinstance(text, Message) else text
 
 
@@ -117,13 +117,13 @@ def _parameter_error(message: Message, hint: Message | None) -> ParameterError:
 
 
 class DataError(ResvmError, ValueError):
-    """Input data that cannot be used as is."""
+    """Input data cannot be used as it is."""
 
     exit_code = 3
 
 
 class ModelError(ResvmError):
-    """A model directory that is missing, damaged or not written by resvm."""
+    """A model directory is missing, damaged or not written by resvm."""
 
     exit_code = 4
 
@@ -133,7 +133,7 @@ class SolverError(ModelError):
 
 
 class MemberTimeout(ModelError):
-    """A solver exceeded its time limit; not the fault of a candidate, so not a SolverError."""
+    """A solver exceeded its time limit; not a SolverError, as the candidate is not at fault."""
 
 
 class FileError(ResvmError):
@@ -143,27 +143,27 @@ class FileError(ResvmError):
 
 
 class MachineError(ResvmError):
-    """The system has no memory or threads left."""
+    """The system ran out of memory or threads."""
 
     exit_code = 5
 
 
 class ClusterError(ResvmError):
-    """A cluster that cannot be reached, was lost, or has incompatible workers."""
+    """A cluster is unreachable, was lost, or has incompatible workers."""
 
     exit_code = 5
 
 
 class ResultWarning(UserWarning):
-    """A result that may not be what was meant: the warning says why, and what to try.
+    """A result may not be what you intended: the warning says why, and what to try.
 
-    ``warnings.simplefilter("ignore", resvm_cli.ResultWarning)`` silences all of them. The result's
-    notes repeat them.
+    ``warnings.simplefilter("ignore", resvm_cli.ResultWarning)`` silences all such warnings. They
+    are also in the result's notes.
     """
 
 
 def warn_caller(texts: Iterable[Text], category: type[Warning] = ResultWarning) -> None:
-    """Issue warnings that point at the line that called the package."""
+    """Issue warnings that point to the line that called the package."""
     frame, level = sys._getframe(1), 2
     while frame.f_globals.get("__name__", "").startswith("resvm_cli.") and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
@@ -172,11 +172,11 @@ def warn_caller(texts: Iterable[Text], category: type[Warning] = ResultWarning) 
 
 
 class ClosedPipe(Exception):
-    """The reader of our stdout is gone. Not an error: no one is left to read."""
+    """Our stdout was closed by its reader. Not an error: no one is left to read the output."""
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived. Not an Exception, so that no handler below swallows it."""
+    """SIGINT or SIGTERM arrived. Not an Exception, so that no handler swallows it."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)

@@ -1,8 +1,8 @@
 """Every parameter of training, tuning and ranking, declared once: type, range, default, help.
 
-The fields of the four ``Parameters`` classes form the table.
-Options, estimators, checks, messages and the reference page are generated from it. Nothing here
-imports numpy, so that ``--help`` stays fast.
+The fields of the four ``...Parameters`` classes form the table. Options, estimators, checks,
+messages and the reference page are generated from it. Nothing here imports numpy, so ``--help``
+stays fast.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ KernelName: TypeAlias = Literal[
     "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax"
 ]
 KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
-LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's numbers
-FEATURE_KERNELS = KERNEL_NAMES[:4]  # their rows are features, which may be scaled
+LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's kernel numbers
+FEATURE_KERNELS = KERNEL_NAMES[:4]  # rows contain features, which may be scaled
 SolverName: TypeAlias = Literal["libsvm", "liblinear"]
 SOLVER_NAMES: tuple[SolverName, ...] = get_args(SolverName)
 RuleName: TypeAlias = Literal["votes", "mean"]
@@ -58,7 +58,7 @@ MAX_BATCH = 100_000
 NO_BIAS = -1.0  # LIBLINEAR's convention
 RELEVANCE = "relevance"
 
-# "words": a choice that may be followed by a colon and a positive number
+# "words": a choice, optionally followed by a colon and a positive number
 Kind: TypeAlias = Literal["integer", "number", "choice", "words", "text", "flag"]
 
 
@@ -84,7 +84,7 @@ class Parameter:
     panel: str = "Method"  # the heading under which --help lists it
     advanced: bool = False  # listed last in --help
     shared: bool = False  # tune accepts it and uses it for all candidates
-    unused: Mapping[str, str] = field(default_factory=dict)  # method: why it does not use this
+    unused: Mapping[str, str] = field(default_factory=dict)  # method: why it ignores this
     name: str = ""
 
     def convert(self, value: Any) -> Any:
@@ -185,7 +185,7 @@ def table(declared: Any) -> dict[str, Parameter]:
 
 
 def check_values(record: Any, parameters: Mapping[str, Parameter]) -> None:
-    """Reject values out of range; None means that a default is derived later."""
+    """Reject values that are out of range; None stands for a default that is derived later."""
     for name, parameter in parameters.items():
         if getattr(record, name) is not None:
             parameter.convert(getattr(record, name))
@@ -220,7 +220,7 @@ class MethodParameters:
         metavar="W", shown="0.7; 1 for cwsvm", unused={"bagging": "bagging fixes it at 1"},
     )  # fmt: skip
     w_neg: float | None = _number(
-        None, "Penalty of a known negative relative to a row of U.", positive=True, metavar="W",
+        None, "Penalty for known negatives, relative to rows of U.", positive=True, metavar="W",
         shown="1", shared=True,
     )  # fmt: skip
     c_unl: float = _number(1.0, "Penalty C for rows of U.", positive=True, letter="c", metavar="C")
@@ -229,7 +229,7 @@ class MethodParameters:
         metavar="C",
         unused={
             "resvm": "resvm derives it from {c_unl} and {w_pos}",
-            "bagging": "bagging derives it from {c_unl} and the sizes",
+            "bagging": "bagging derives it from {c_unl} and the bag sizes",
         },
     )  # fmt: skip
     kernel: KernelName = _choice(
@@ -252,8 +252,8 @@ class MethodParameters:
     )
     feature_weights: str = _declared(
         "words", "none",
-        "Weight features in each bag by how well each one alone tells P from U: none, relevance, or"
-        " relevance:N, which raises the weights to the power N.",
+        "Weight each feature by how well it alone separates P from U in the bag: none, relevance,"
+        " or relevance:N, which raises the weights to the power N.",
         choices=("none", RELEVANCE), metavar="NAME", panel=BASE_MODELS, shared=True,
     )  # fmt: skip
     solver: SolverName | Literal["auto"] = _choice(
@@ -292,7 +292,7 @@ class MethodParameters:
         for name, parameter in METHOD_TABLE.items():
             if self.method in parameter.unused and getattr(self, name) is not None:
                 raise ParameterError(
-                    f"{{{name}}} has no meaning for {{method:{self.method}}}:"
+                    f"{{{name}}} does not apply to {{method:{self.method}}}:"
                     f" {parameter.unused[self.method]}",
                     f"leave {{{name}}} out, or choose another {{method}}",
                 )
@@ -309,8 +309,8 @@ class MethodParameters:
             )
         if self.relevance_power is not None and self.kernel not in FEATURE_KERNELS:
             raise ParameterError(
-                "{feature_weights} has no meaning for {kernel:" + self.kernel + "}, which does not"
-                " take scaled features",
+                "{feature_weights} does not apply to {kernel:" + self.kernel + "}, which needs"
+                " unscaled values",
                 "leave {feature_weights} out, or choose another {kernel}",
             )
         if self.c_pos is not None and self.w_pos is not None:
@@ -323,7 +323,7 @@ class Setting:
 
     params: MethodParameters
     weight: float = 1.0
-    scale: ScalingName | None = None  # None: as the whole data is scaled
+    scale: ScalingName | None = None  # None: the scaling chosen for all data
 
 
 @dataclass(frozen=True)
@@ -337,8 +337,8 @@ class TrainingParameters:
     )  # fmt: skip
     auto: AutoName | None = _choice(
         None, AUTO_NAMES,
-        "First score up to 15 settings out of bag (takes seconds), then pool the best, or with"
-        " single use only the best one. Explicit parameters are not changed.",
+        "First score up to 15 settings out of bag (takes seconds), then pool the best ones or, with"
+        " single, use only the best one. Explicit parameters are kept.",
         metavar="[single]",
     )  # fmt: skip
     decision: RuleName | None = _choice(
@@ -349,8 +349,8 @@ class TrainingParameters:
     )  # fmt: skip
     scale: ScaleChoice | Literal["none"] = _choice(
         "none", ("none", *SCALING_NAMES, "auto"),
-        "none, minmax, maxabs, standard, quantile (each value's rank), or auto (as resvm check"
-        " advises, if out-of-bag scores confirm it). Learned from P and U and applied by predict.",
+        "none, minmax, maxabs, standard, quantile (each value's rank), or auto (what resvm check"
+        " advises, if out-of-bag scores confirm it). Learned from P and U, and applied by predict.",
         panel="Data",
     )  # fmt: skip
 
@@ -364,7 +364,7 @@ class TuningParameters:
         "roc_areas (the mean of four ROC AUCs: full and partial, by votes and by mean value),"
         " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with the suffix"
         " _of_mean), pu_score (as in the paper) or pu_score_pooled.",
-        shown="roc_areas; roc_auc_of_mean if informed", panel=ESTIMATE,
+        shown="roc_areas; roc_auc_of_mean with {search:informed}", panel=ESTIMATE,
     )  # fmt: skip
     up_to: float = _number(
         0.2, "Fraction of U covered by partial_roc_auc.", positive=True, high=1, metavar="F",
@@ -372,7 +372,7 @@ class TuningParameters:
     )  # fmt: skip
     oob: bool = _declared(
         "flag", False, "Score out of bag, which is ten times cheaper than ten folds (resvm only).",
-        shown="on for resvm, unless folds are given", panel=ESTIMATE,
+        shown="on for resvm, unless {folds} is given", panel=ESTIMATE,
     )  # fmt: skip
     folds: int = _integer(
         10, "Score by cross-validation with N folds.", low=2, letter="v", panel=ESTIMATE
@@ -383,17 +383,17 @@ class TuningParameters:
     search: SearchName = _choice(
         "random", SEARCH_NAMES,
         "informed (settings that work well on most data), random or grid.",
-        shown="informed if out of bag and without ranges, else random", panel=SEARCH,
+        shown="informed if scored out of bag without ranges, else random", panel=SEARCH,
     )  # fmt: skip
     committee: int = _integer(
-        1, "Pool the K best settings.", low=1, metavar="K", shown="6 if informed, else 1",
-        panel=SEARCH,
+        1, "Pool the K best settings.", low=1, metavar="K",
+        shown="6 with {search:informed}, else 1", panel=SEARCH,
     )  # fmt: skip
     trials: int = _integer(
-        100, "Number of candidates drawn by a random search.", low=1, panel=SEARCH
+        100, "Number of candidates that a random search draws.", low=1, panel=SEARCH
     )
     max_extensions: int = _integer(
-        3, "How many times to extend a range if the best value lies on its edge.", low=0,
+        3, "How many times to extend a range whose best value is at its edge.", low=0,
         advanced=True,
     )  # fmt: skip
     n_models: int | None = _integer(
@@ -402,11 +402,11 @@ class TuningParameters:
     )  # fmt: skip
     max_unl: int = _integer(
         5000, "Score candidates on at most N rows of U, drawn at random.", low=10,
-        shown="5000; 1500 if informed", advanced=True,
+        shown="5000; 1500 with {search:informed}", advanced=True,
     )  # fmt: skip
     gram_mb: float = _number(
-        1024.0, "Memory for kernel values shared by candidates.", low=0, metavar="MB",
-        shown="1024; 150 if informed", advanced=True,
+        1024.0, "Memory for kernel values that candidates share.", low=0, metavar="MB",
+        shown="1024; 150 with {search:informed}", advanced=True,
     )  # fmt: skip
     contamination_pos: float | None = _fraction(
         "Fraction of P believed to be negative; narrows the default ranges.",
@@ -445,15 +445,15 @@ class RankingParameters:
     )
     next: int | None = _integer(
         None,
-        "Write the N rows to test next: the first ones without near-duplicates and with one row per"
-        " group, and some to learn from ({explore}).",
+        "Write the N rows to test next: the top rows, without near-duplicates and with one row per"
+        " group, plus some to learn from ({explore}).",
         low=1,
         high=MAX_BATCH,
         panel=RANKING,
     )
     explore: float | None = _number(
         None,
-        "With {next}: the fraction of these rows on which members disagree most.",
+        "With {next}: the fraction of these rows chosen because members disagree on them most.",
         low=0,
         high=1,
         metavar="F",
@@ -463,23 +463,23 @@ class RankingParameters:
     why: int | None = _integer(
         None,
         "For the top N rows, show which known positives support them, which rows of U count"
-        " against them, and which features matter most (linear: only features).",
+        " against them, and which features matter most (linear models: features only).",
         low=1, high=MAX_REASONS, panel=RANKING,
     )  # fmt: skip
 
     def check_list(self) -> None:
-        """Reject combinations that are invalid whatever the data."""
+        """Reject combinations that are invalid for any data."""
         check_values(self, RANKING_TABLE)
         if self.audit and self.with_known:
             raise ParameterError(
-                "{audit:True} lists only known positives, {with_known:True} lists them among rows"
-                " of U: choose one"
+                "{audit:True} lists only known positives, but {with_known:True} ranks them together"
+                " with rows of U: choose one"
             )
         lengths = [name for name in ("fdr", "top", "next") if getattr(self, name) is not None]
         if len(lengths) > 1:
             first, second = lengths[:2]
             raise ParameterError(
-                f"{{{first}}} and {{{second}}} each set the length of the list: choose one"
+                f"{{{first}}} and {{{second}}} both set the length of the list: choose one"
             )
         for name in ("fdr", "next"):
             if name in lengths and (self.audit or self.with_known):
@@ -491,7 +491,7 @@ class RankingParameters:
 
 
 def check_contamination(of_pos: float | None, of_unl: float | None) -> None:
-    """Reject fractions that are out of range, or together leave P no richer than U."""
+    """Reject fractions that are out of range, or that leave P no richer in positives than U."""
     for name, value in (("contamination_pos", of_pos), ("contamination_unl", of_unl)):
         if value is not None:
             RANKING_TABLE[name].convert(value)
@@ -520,7 +520,7 @@ TUNED_NAMES = tuple(
 )
 SHARED_NAMES = tuple(name for name, parameter in METHOD_TABLE.items() if parameter.shared)
 TRAINING_TABLE = table(TrainingParameters)
-# Parameters that tune searches: those of the methods, and unl_per_pos, which only tuning has.
+# Parameters that tune searches: parameters of the methods, and unl_per_pos, which only tune has.
 RANGE_HELP = {
     "c_unl": METHOD_TABLE["c_unl"].help,
     "w_pos": METHOD_TABLE["w_pos"].help,

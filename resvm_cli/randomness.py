@@ -1,9 +1,9 @@
 """All random streams of the program, each with its own unique key.
 
-Streams that models depend on use the raw output of PCG64, which numpy guarantees to keep stable,
-instead of numpy's distributions, which may change: later versions must be able to redraw the bags
-of an old model. The spawn key of a numbered stream (per member or fold) is the number followed by
-the purpose; other streams mix a four-letter word into the seed.
+Later versions must be able to redraw the bags of an old model. Streams that models depend on
+therefore use the raw output of PCG64, which numpy guarantees to keep stable, not numpy's
+distributions, which may change. The spawn key of a numbered stream (per member or fold) is the
+number followed by the purpose; other streams mix a four-letter word into the seed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Bits: TypeAlias = "np.random.PCG64"  # not imported before it is needed
+Bits: TypeAlias = "np.random.PCG64"  # quoted, so that numpy.random is imported only when needed
 
 SAMPLE_CHUNK = 1 << 16
 
-# Per member. The stream that draws its bag is older and has no purpose number.
+# Per member. The stream that draws a member's bag is older and has no purpose number.
 SOLVER = 1
-NEGATIVES = 4  # known negatives in its bag: a stream of its own, so that P and U stay the same
-FOLD = 2  # per fold: the seed of the ensemble that is trained without it
+NEGATIVES = 4  # known negatives in the bag: a separate stream, so that P and U stay the same
+FOLD = 2  # per fold: the seed of the ensemble that is trained without this fold
 
 # Per run.
 FOLDS = 0x666F6C64  # which rows are held out together
@@ -28,12 +28,12 @@ CANDIDATES = 0x74756E65  # hyperparameters to try; followed by the stage of the 
 JUDGED_UNLABELED = 0x73616D70  # rows of U that candidates are scored on
 PARTNERS = 0x70617274  # rows of P that are paired with rows of U for scoring
 OUT_OF_BAG_ROWS = 0x6F6F6270  # rows whose out-of-bag values are stored with a model
-QUANTILE_ROWS = 0x7175616E  # rows that quantiles and bins of features are learned from
+QUANTILE_ROWS = 0x7175616E  # rows from which quantiles and bins of features are learned
 RESAMPLES = 0x72616E6B  # members resampled for rank intervals
 BASELINES = 0x62617365  # rows that baselines are compared on; followed by 1: folds of P
 IMPORTANCE = 0x696D706F  # rows in which features are permuted; followed by 1 + member: permutations
 EFFECTS = 0x65666665  # rows of U whose values replace those of an explained row
-RHO = 0x72686F20  # fractions of fitted positives that are positive, shuffled over resamples
+RHO = 0x72686F20  # fractions of fitted positives that are truly positive, one per resample
 # Per benchmark; followed by numbers that identify the cell.
 BENCHMARK_POOL = 0x706F6F6C  # rows of a large file that all sets are drawn from
 BENCHMARK_SETS = 0x62656E63
@@ -46,63 +46,63 @@ PAIRED_RANKINGS = (2,)
 RATES_AT_THRESHOLD = (3,)
 CURVES = (4,)
 MIXED_CLASSES = (5,)
-SIMULATED_SETS = ()  # used by another command, which has its own seed
+SIMULATED_SETS = ()  # as RANKINGS, but used by another command, which has its own seed
 
 
 def bag_bits(seed: int, member: int, *purpose: int) -> Bits:
-    """The stream that a member's rows of P and U, or its known negatives, are drawn from."""
+    """Return the stream that draws a member's rows of P and U, or its known negatives."""
     return np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(member, *purpose)))
 
 
 def solver_seed(seed: int, member: int) -> int:
-    """The seed for a solver that has its own random number generator."""
+    """Return the seed for a solver that has its own random number generator."""
     return int(np.random.SeedSequence(seed, spawn_key=(member, SOLVER)).generate_state(1)[0])
 
 
 def fold_seed(seed: int, fold: int) -> int:
-    """The seed of the ensemble that is trained without this fold."""
+    """Return the seed of the ensemble that is trained without this fold."""
     low, high = np.random.SeedSequence(seed, spawn_key=(fold, FOLD)).generate_state(2).tolist()
     return int(high << 32 | low)
 
 
 def run_bits(seed: int, *key: int) -> Bits:
-    """A stream that is used once per run."""
+    """Return a stream that is used once per run."""
     return np.random.PCG64(np.random.SeedSequence((seed, *key)))
 
 
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:
-    """A numpy generator, for draws that later versions need not reproduce."""
+    """Return a numpy generator, for draws that later versions need not reproduce."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def keyed_generator(seed: int, *key: int) -> np.random.Generator:
-    """A numpy generator for one of many draws in a run."""
+    """Return a numpy generator for one of many draws in a run."""
     return np.random.default_rng(np.random.SeedSequence((seed, *key)))
 
 
 def fractions(bits: Bits, size: int) -> npt.NDArray[np.float64]:
-    """Numbers in [0, 1)."""
+    """Draw numbers in [0, 1)."""
     raw = bits.random_raw(size) >> np.uint64(11)
     return raw.astype(np.float64) * 2.0**-53
 
 
 def below(bits: Bits, limit: int, size: int) -> npt.NDArray[np.int64]:
-    """Integers in [0, limit), drawn with replacement."""
+    """Draw integers in [0, limit) with replacement."""
     # (1 - 2^-53) n is at least half an ulp below n, so it never rounds up to n
     return (fractions(bits, size) * limit).astype(np.int64)
 
 
 def shuffled(bits: Bits, size: int) -> npt.NDArray[np.int64]:
-    """A random permutation of the integers in [0, size)."""
+    """Return a random permutation of the integers in [0, size)."""
     return np.argsort(bits.random_raw(size), kind="stable")
 
 
 def sample(bits: Bits, n_rows: int, most: int) -> npt.NDArray[np.int64]:
-    """Draw at most ``most`` numbers, ascending: the first that ``shuffled`` would return."""
+    """Draw at most ``most`` numbers: the first that ``shuffled`` would return, ascending."""
     if n_rows <= most:
         return np.arange(n_rows)
     keys, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    # in chunks, so that memory depends on the sample size: there may be ten million rows
+    # in chunks, so that memory depends on the sample size only: there may be ten million rows
     for start in range(0, n_rows, SAMPLE_CHUNK):
         drawn = bits.random_raw(min(SAMPLE_CHUNK, n_rows - start))
         # if keys are equal, the earlier row comes first

@@ -1,8 +1,8 @@
-"""``dataclass`` as in the standard library, without compiling methods for each class.
+"""A ``dataclass`` like the standard library's that does not compile methods for each class.
 
-The standard decorator compiles five methods per class in half a millisecond: 30 to 50 ms of every
-run. Here all classes share the same methods. ``fields``, ``replace`` and ``asdict`` of the standard
-library work as usual; ``slots``, ``order`` and ``InitVar`` are not supported.
+The standard decorator compiles five methods per class, which takes half a millisecond, or 30 to
+50 ms in every run. Here all classes share the same methods. The standard library's ``fields``,
+``replace`` and ``asdict`` work as usual; ``slots``, ``order`` and ``InitVar`` are not supported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ else:
 
         def decorated(cls: type) -> type:
             own = {name for name, value in vars(cls).items() if value is not None}
-            cls.__doc__ = cls.__doc__ or cls.__name__  # the standard library would compose one
+            cls.__doc__ = cls.__doc__ or cls.__name__  # the standard decorator would compose one
+
             dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
             methods = {"__init__": _initializer(cls), "__repr__": _repr, "__signature__": _Lazy()}
             if eq:
@@ -66,7 +67,7 @@ def _initializer(cls: Any) -> Callable[..., None]:
 
 
 class _Lazy:
-    """The signature of a class, built only on demand: for documentation and error messages."""
+    """A class's signature, built only on demand: for documentation and error messages."""
 
     def __get__(self, instance: object, cls: Any) -> Signature:
         from inspect import Parameter, Signature

@@ -1,7 +1,7 @@
-"""Sparse rows in plain numpy, and a summary of a set of rows.
+"""Sparse rows in plain numpy, and summaries of data sets.
 
-Column numbers are the feature indices from the file, unshifted: a file that counts from 1 leaves
-column 0 empty. A model therefore uses the same indices as its data.
+Column numbers are the feature indices in the file, unshifted: in a file that counts from 1, column
+0 is empty. A model therefore uses the same indices as its data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
 MAX_INDEX = 2**31 - 1
 SUM_CHUNK = 1 << 16
-# Building a lookup table takes time in proportion to its size, so it must serve enough entries.
+# Building a lookup table takes time proportional to its size, so it must serve enough lookups.
 SMALL_TABLE = 1 << 12
 LASTING_TABLE = 1 << 20
 TABLE_REACH = 8
@@ -131,7 +131,7 @@ class Rows:
         return self.entries(self.values != 0)
 
     def times(self, factors: Rows) -> Rows:
-        """Multiply each feature by its factor (one row), and drop features that have none."""
+        """Multiply each feature by its factor (one row), and drop features without a factor."""
         place = Columns(factors.indices).places(self.indices)
         rows, place = self.entries(place >= 0), place[place >= 0]
         with np.errstate(over="ignore"):
@@ -139,13 +139,13 @@ class Rows:
         return Rows(rows.indptr, rows.indices, values).without_zeros()
 
     def squared_norms(self) -> FloatArray:
-        """The sum of squares of each row, added in entry order, independently of other rows."""
+        """Return each row's sum of squares, added in entry order, independently of other rows."""
         with np.errstate(over="ignore"):
             squares = self.values * self.values
         return np.bincount(self.row_numbers, weights=squares, minlength=len(self)).astype(float)
 
     def content_keys(self) -> list[bytes]:
-        """A byte string for each row; two are equal if and only if the rows are equal."""
+        """Return a byte string for each row; two are equal if and only if the rows are equal."""
         indices, values = self.indices.tobytes(), self.values.tobytes()
         bounds = self.indptr.tolist()
         return [
@@ -171,11 +171,11 @@ class Rows:
         return numbers[earliest]
 
     def content_hashes(self) -> Hashes:
-        """A hash for each row that ignores explicit zeros; 0 if it has no features."""
+        """Return a hash for each row that ignores explicit zeros; 0 if the row has no features."""
         return self.without_zeros()._content_sums()
 
     def _content_sums(self) -> Hashes:
-        """A hash for each row: the same for equal rows, almost always different otherwise."""
+        """Return a hash for each row: equal for equal rows, almost always different otherwise."""
         sums = np.zeros(len(self), np.uint64)
         stop = 0
         while stop < len(self):  # as many entries at a time as fit in the cache
@@ -195,7 +195,7 @@ class Rows:
 
 
 def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Sorted distinct numbers; np.unique would import numpy.ma, which slows down short runs."""
+    """Return the sorted distinct numbers, without importing numpy.ma as np.unique does."""
     ordered = np.sort(numbers, axis=None)
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
@@ -203,7 +203,7 @@ def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
 
 
 def quantiles(numbers: npt.NDArray[Any], fractions: Sequence[float]) -> list[float]:
-    """Interpolated quantiles, like np.quantile, but without importing numpy.ma."""
+    """Return interpolated quantiles like np.quantile, but without importing numpy.ma."""
     ordered = np.sort(numbers)
     found = []
     for fraction in fractions:
@@ -215,7 +215,7 @@ def quantiles(numbers: npt.NDArray[Any], fractions: Sequence[float]) -> list[flo
 
 
 def median(numbers: npt.NDArray[Any]) -> float:
-    """The median, like np.median, but without importing numpy.ma."""
+    """Return the median like np.median, but without importing numpy.ma."""
     ordered = np.sort(numbers)
     return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
 
@@ -227,10 +227,10 @@ def _ends_to_indptr(ends: IntArray) -> IntArray:
 
 
 class Columns:
-    """The distinct feature indices of some entries, sorted, and a lookup of their positions."""
+    """The sorted distinct feature indices of some entries, and a lookup of their positions."""
 
     def __init__(self, indices: IndexArray, *, lasting: bool = False) -> None:
-        """``lasting``: expect many lookups, so a larger lookup table pays off."""
+        """Collect the indices; with ``lasting``, a larger table is built for many lookups."""
         reach = int(indices.max()) + 2 if len(indices) else 1
         worth = LASTING_TABLE if lasting else SMALL_TABLE
         self._table: IntArray | None = None
@@ -249,7 +249,7 @@ class Columns:
     def looked_up(self, rows: Rows) -> tuple[Rows, IndexArray]:
         """Return rows and a table from index to column, for lookups in C code.
 
-        An index beyond the end of the table, or with entry -1, is not one of the columns.
+        An index that is beyond the end of the table, or maps to -1, is not one of the columns.
         """
         return self.placed(rows) if self._table is None else rows, self._short_table
 
@@ -259,11 +259,11 @@ class Columns:
         return table.astype(np.int32)
 
     def placed(self, rows: Rows) -> Rows:
-        """The rows with positions among the columns instead of indices."""
+        """Return the rows with indices replaced by positions among the columns."""
         return Rows(rows.indptr, self.places(rows.indices).astype(np.int32), rows.values)
 
     def places(self, indices: IndexArray) -> IntArray:
-        """The position of each index among the columns, or -1 if it is not one of them."""
+        """Return the position of each index among the columns, or -1 if it is not one of them."""
         if self._table is not None:
             if len(indices) and int(indices.max()) >= len(self._table):
                 indices = np.minimum(indices, len(self._table) - 1)
@@ -306,7 +306,7 @@ class _Moments:
 
 
 class RowDigest:
-    """SHA-256 of parsed rows, however they are split into blocks and written."""
+    """The SHA-256 of parsed rows, regardless of block sizes and number formatting."""
 
     def __init__(self) -> None:
         self.n_rows = 0
@@ -331,7 +331,7 @@ class RowDigest:
 
 
 class DataSummary:
-    """A summary of a data set, computed in one pass: row count, largest index, moments, digest.
+    """A one-pass summary of a data set: row count, largest index, moments, digest.
 
     The result does not depend on how the rows are split into blocks: moments are computed over
     chunks of a fixed size, and the digest over the stream of numbers.
@@ -348,7 +348,7 @@ class DataSummary:
         self._digest = RowDigest()
 
     def add(self, rows: Rows) -> None:
-        """Add rows. Explicit zeros count towards the largest index but not the digest."""
+        """Add rows. Explicit zeros count toward the largest index but not the digest."""
         self.min_index = min(self.min_index, rows.min_index)
         self.max_index = max(self.max_index, rows.max_index)
         rows = rows.without_zeros()
@@ -371,7 +371,7 @@ class DataSummary:
                 self._buffered = 0
 
     def moments(self) -> _Moments:
-        """Count, mean and sum of squared deviations of all nonzero entries."""
+        """Return the count, mean and sum of squared deviations of all nonzero entries."""
         return self._moments.joined(_Moments.from_values(self._buffer[: self._buffered]))
 
     def digest(self) -> str:
@@ -383,15 +383,15 @@ def note_on_numbering(files: Sequence[tuple[str, int, int]]) -> str | None:
     for (name, low, high), (other, other_low, other_high) in itertools.permutations(files, 2):
         if low == 0 and other_low > 0 and other_high == high + 1:
             return (
-                f"{name} has features 0 to {high}, but {other} has {other_low} to {other_high}: is"
-                " one of them counted from 0 and the other from 1? Then features do not match;"
-                " renumber one of the files"
+                f"{name} has features 0 to {high}, but {other} has {other_low} to {other_high}:"
+                " does one file count from 0 and the other from 1? Then their features do not"
+                " match; renumber one of them"
             )
     return None
 
 
 def variance(summaries: Sequence[DataSummary], n_features: int) -> float:
-    """The variance of all entries in these data sets combined, including zeros."""
+    """Return the variance of all entries in these data sets combined, including zeros."""
     n_entries = sum(summary.n_rows for summary in summaries) * n_features
     total = _Moments()
     for summary in summaries:
@@ -403,7 +403,7 @@ def variance(summaries: Sequence[DataSummary], n_features: int) -> float:
     spread = total.joined(_Moments(n_entries - total.count)).deviations / n_entries
     if not np.isfinite(spread):
         raise DataError(
-            f"the values range from {low:g} to {high:g}: their variance is too large for a double",
+            f"values range from {low:g} to {high:g}: their variance is too large for a double",
             Message("scale the features, or set {gamma} to a number"),
         )
     return spread

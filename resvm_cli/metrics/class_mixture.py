@@ -7,11 +7,11 @@ with equal weight for each set. Nothing else is assumed, so any increasing trans
 values leaves the result unchanged. The EM algorithm fits a, b and the line (the exponential tilt of
 Anderson 1979 with unknown fractions, as in Qin 1999), and fits them again to bootstrap samples.
 
-Any smaller b explains the same values, since some rows of U that look positive may not be. The
-values do not reveal what fraction rho of them are. Rho is treated as random, and the more P and U
-overlap, the more it varies. If they overlap too much, nothing is claimed, unless b is given or some
-rows of U were tested. Nor is anything claimed if positives became known by testing the most
-promising rows: they score higher than those that are left in U, which b would then miss.
+A smaller b would explain the values equally well, because some rows of U that look positive may not
+be. The values do not reveal the fraction rho that is. Rho is treated as random, and the more P and
+U overlap, the more it varies. If they overlap too much, no claim is made unless b is given or some
+rows of U were tested. Nor is a claim made if positives became known by testing the most promising
+rows: they score higher than the positives still in U, which the estimate of b would then miss.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ MIN_POSITIVES = 10
 MIN_UNLABELED = 20
 REPLICATES = 200
 WIDENING = 1.3  # of upper bounds, because the line is only a model
-MIN_AREA = 0.65  # no claim if the ROC area of P against U is smaller
+MIN_AREA = 0.65  # no claim if the ROC AUC of P against U is smaller
 ERROR_OF_B = 0.0075  # the same error of b matters more if b is small
-LOW_TAIL = 0.05  # of lower bounds of precision and b
+LOW_TAIL = 0.05  # for lower bounds on precision and b
 MAX_DEPTHS = 300
-CANDIDATES = 10  # per resample, to choose those that agree with tested rows
-FLAT = 10  # every tenth candidate has the same chance for all rows, whatever their values
+CANDIDATES = 10  # per resample; those that agree with tested rows are kept
+FLAT = 10  # every tenth candidate gives all rows the same chance, whatever their values
 MIN_TESTED = 20  # in a random sample, for bounds from its counts alone
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalsByDepth:
-    """A value with bounds for each depth of a list; the bounds are nan without replicates."""
+    """A value with bounds at each depth of a list; the bounds are nan without replicates."""
 
     value: FloatArray
     low: FloatArray
@@ -61,16 +61,16 @@ class IntervalsByDepth:
 
 @dataclass(frozen=True, eq=False)
 class _Blurs:
-    """How resamples differ from the truth: only a fraction rho of fitted positives are positive.
+    """How resamples may differ from the truth: only a fraction rho of fitted positives is positive.
 
-    A row's chance is the fitted one for a fraction tau of the rows, and the mean for the others.
+    A row's chance is its fitted chance with weight tau, and the mean chance with weight 1 - tau.
     """
 
     rho: FloatArray
     tau: FloatArray
 
     def apply(self, chances: FloatArray, counts: FloatArray) -> FloatArray:
-        """Apply rho and tau to chances (resamples x bins); ``counts`` has the rows per bin."""
+        """Apply rho and tau to chances (resamples x bins); ``counts`` is rows per bin."""
         mean = (chances @ counts / counts.sum())[:, None]
         blurred: FloatArray = self.rho * (mean + self.tau * (chances - mean))
         return blurred
@@ -106,7 +106,7 @@ class RankedOutcomes:
     def bounds(
         self, chances: FloatArray, binned: BinnedValues, lengths: IntArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return expected precision and its bounds: outcomes of tested rows, chances of others."""
+        """Return expected precision and bounds from outcomes of tested rows and others' chances."""
         counts = binned.unlabeled[::-1]
         n_tested = np.searchsorted(self.depths, lengths, "right")
         n_found = np.concatenate([[0], np.cumsum(self.positive)])[n_tested]
@@ -153,7 +153,7 @@ class ClassMixture:
         *,
         sampled: bool = True,
     ) -> ClassMixture | None:
-        """Fit the values, and a and b unless given; return None if there are too few."""
+        """Fit the mixture, with a and b unless given; return None if there are too few values."""
         if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
             return None
         binned = BinnedValues.from_values(positives, unlabeled)
@@ -182,11 +182,11 @@ class ClassMixture:
         seed: int,
         tested: RankedOutcomes | None = None,
     ) -> list[ClassMixture]:
-        """Fit the values for each of these b, without bounds; either all are given or none."""
+        """Fit the mixture for each b, without bounds; either all b are given or none."""
         fits = [first_fit(binned, some, fractions) for some in _choices(a)]
         likelihoods = np.array([fit.log_likelihoods(binned) for fit in fits])
         if len(fits) > 1:
-            likelihoods[0] -= 1.0  # Akaike's weights: an estimated a is one more parameter
+            likelihoods[0] -= 1.0  # Akaike weights: an estimated a is one more parameter
         weights = np.exp(likelihoods - likelihoods.max(axis=0))
         weights /= weights.sum(axis=0)
         found = []
@@ -198,29 +198,29 @@ class ClassMixture:
         return found
 
     def with_b(self, fractions: Sequence[float]) -> list[ClassMixture]:
-        """Return mixtures for the same values and each given b, without bounds."""
+        """Return mixtures for the same values and each of these b, without bounds."""
         return self._first(self.binned, self.a, fractions, self.seed)
 
     @property
     def separable(self) -> bool:
-        """Whether the values determine a and b: P is a sample, and far enough from U."""
+        """Whether the values determine a and b: P is a random sample, and far enough from U."""
         return self.sampled and self.binned.area >= MIN_AREA
 
     @property
     def claims(self) -> bool:
-        """Whether anything can be said about the precision of a list."""
+        """Whether the precision of a list can be estimated."""
         return self.b is not None or self.tested is not None or self.separable
 
     @property
     def why_unknown(self) -> str:
-        """Why nothing is claimed, as a clause."""
+        """The reason why no claim is made, as a clause."""
         if self.sampled:
             return "P and U overlap too much"
         return "positives found by tests are not a random sample of all positives"
 
     @property
     def spread(self) -> float:
-        """How widely rho varies: it is u to this power, with u uniform between 0 and 1."""
+        """How much rho varies: rho is u to this power, where u is uniform between 0 and 1."""
         overlap = 1 - self.binned.area
         if self.b is not None:
             return 0.5 * overlap
@@ -238,7 +238,7 @@ class ClassMixture:
         return replace(self, blurs=self._blurs(len(self.resampled.a)))
 
     def _agreeing(self, tested: RankedOutcomes) -> ClassMixture:
-        """Choose resamples by how likely they make the outcomes of tested rows."""
+        """Select resamples in proportion to the likelihood of the tested rows' outcomes."""
         assert self.resampled is not None
         size = CANDIDATES * len(self.resampled.a)
         fits, blurs = self.resampled.take(np.arange(size) // CANDIDATES), self._blurs(size)
@@ -304,7 +304,7 @@ class ClassMixture:
         return self._shrunk(min(1.0, 0.5 * self.spread))
 
     def _shrunk(self, fraction: float) -> FloatArray:
-        """Return the fitted chances by bin, moved by this fraction towards b, or 0 if unknown."""
+        """Return the fitted chances by bin, moved by this fraction toward b, or toward 0."""
         value = self.weights @ self._chances(self.fitted)
         shrunk: FloatArray = value + fraction * ((self.b or 0.0) - value)
         return shrunk
@@ -319,8 +319,8 @@ class ClassMixture:
     def mean_precision(self, n_listed: int) -> FloatArray:
         """Return the precision of the top 1, 2, ... rows of U, averaged over rho.
 
-        A list chosen for its precision must allow for every plausible rho. The mean of rho is
-        1 / (1 + spread), which is less than its most plausible values.
+        A list that is chosen for its precision must allow for every plausible rho. The mean of rho
+        is 1 / (1 + spread), which is less than its most plausible values.
         """
         if self.tested is not None or not self.claims:
             return self.precision(n_listed).value
@@ -347,7 +347,7 @@ class ClassMixture:
             expected, low, high = self.tested.bounds(blurred, self.binned, lengths, rng)
             value = np.interp(depth, some, expected)
         else:
-            # the number of positives in a list of this length varies around its expectation
+            # the number of positives in a list of a given length varies around its expectation
             found = rng.binomial(lengths, _means(chances, counts, some)) / some
             center = _means(self.weights[None] @ self._chances(self.fitted), counts, some)[0]
             high = _bounds(center, found)[1]
@@ -358,7 +358,7 @@ class ClassMixture:
                 least, most = wilson_bounds(n_above, self.binned.positives.sum())
                 clean = 1 - float(self.contamination_pos.value if self.separable else 0.0)
                 hidden = self.b * ends[-1] / some
-                # where counts of known positives disagree with the curve, they decide
+                # if the counts of known positives contradict the curve, they take precedence
                 low = np.where(center > hidden * most / clean, np.minimum(low, hidden * least), low)
                 above = np.minimum(1.0, hidden * most / clean)
                 high = np.where(center < hidden * least, np.maximum(high, above), high)
@@ -394,7 +394,7 @@ class ClassMixture:
 
 
 def _means(chances: FloatArray, counts: FloatArray, depths: FloatArray) -> FloatArray:
-    """Return mean chances over the first rows, up to each depth; ``counts`` is rows per bin."""
+    """Return the mean chance of the first rows, up to each depth; ``counts`` is rows per bin."""
     ends = np.concatenate([[0.0], np.cumsum(counts)])
     sums = np.concatenate([np.zeros((len(chances), 1)), np.cumsum(counts * chances, axis=1)], 1)
     last = np.clip(np.searchsorted(ends, depths), 1, len(counts))
@@ -410,14 +410,14 @@ def _some_depths(n_listed: int) -> tuple[FloatArray, IntArray]:
 
 
 def _choices(a: float | None) -> list[float | None]:
-    """Return which a to fit: precision rises with a, so 0 is the conservative end."""
+    """Return the values of a to fit: precision rises with a, so 0 is conservative."""
     return [None, 0.0] if a is None else [a]
 
 
 def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> FloatArray:
-    """Multiply the odds of all probabilities (fits x bins) by one factor to reach this mean.
+    """Multiply the odds of all chances (fits x bins) by one factor to reach this mean.
 
-    A fraction given by the user is respected even if the values suggest a different one.
+    A fraction that the user gives is used even if the values suggest a different one.
     """
     if not 0 < mean < 1:
         return np.full_like(chances, mean)

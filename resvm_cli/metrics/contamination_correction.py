@@ -1,10 +1,10 @@
 """Correct areas and metrics at a threshold for known contamination.
 
 Let a be the fraction of P that is negative and b the fraction of U that is positive. At every
-threshold, TPR_P = (1-a) TPR + a FPR and TPR_U = b TPR + (1-b) FPR. This module solves these two
-linear equations for TPR and FPR. With a = 0, the result is the contingency table of Claesen, Davis,
-De Smet and De Moor (2015, arXiv:1504.06837). Precision is computed at the prevalence of U, which is
-b, or at another prevalence.
+threshold, the fractions predicted positive are (1-a) TPR + a FPR in P and b TPR + (1-b) FPR in U.
+This module solves these two linear equations for TPR and FPR. With a = 0, the result is the
+contingency table of Claesen, Davis, De Smet and De Moor (2015, arXiv:1504.06837). Precision is
+computed at U's prevalence, b, or at another prevalence.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from resvm_cli.records import dataclass
 
 @dataclass(frozen=True)
 class Contamination:
-    """Contamination a of P and b of U, and the prevalence to assume for precision."""
+    """The contamination a of P and b of U, and the prevalence to assume for precision."""
 
     a: float
     b: float
-    assumed_prevalence: float | None = None  # None: b, the prevalence of U
+    assumed_prevalence: float | None = None  # None: U's prevalence, b
 
     @property
     def prevalence(self) -> float:
@@ -53,15 +53,16 @@ class Contamination:
 
 
 def roc_auc(ranking: ScoredLabels, known: Contamination) -> FloatArray:
-    """Return the AUC, clipped to 0..1, from the area of P against U: (1-a-b) AUC + (a+b)/2."""
+    """Return the AUC, clipped to 0..1; P against U has an area of (1-a-b) AUC + (a+b)/2."""
     return np.clip(0.5 + (ranking.roc_auc() - 0.5) / (1 - known.a - known.b), 0.0, 1.0)
 
 
 def average_precision(ranking: ScoredLabels, known: Contamination) -> FloatArray:
     """Return the corrected precision averaged over the corrected recall, clipped to 0..1.
 
-    At the score of a known positive, recall steps up, weighted by the precision reached. Between
-    two such scores, if a > 0, rows of U lower the recall and precision falls along a hyperbola.
+    At the score of a known positive, recall steps up; the step is weighted by the precision
+    reached. Between two such scores, if a > 0, rows of U lower the recall, and precision falls
+    along a hyperbola.
     """
     n_pos, n_unl = ranking.n_positives[..., None], ranking.n_negatives[..., None]
     zero = np.zeros_like(ranking.tp[..., :1])
@@ -99,7 +100,7 @@ def _area_between(
 def at_threshold(
     recall: npt.ArrayLike, fraction: npt.ArrayLike, known: Contamination
 ) -> dict[str, FloatArray]:
-    """Return corrected figures, given the fractions of P and U that are predicted positive."""
+    """Return corrected figures from the fractions of P and U that are predicted positive."""
     tpr, fpr = (np.clip(rate, 0.0, 1.0) for rate in known.rates(recall, fraction))
     precision = known.precision(tpr, fpr)
     both = precision + tpr
@@ -109,7 +110,7 @@ def at_threshold(
 
 @dataclass(frozen=True)
 class CorrectedFigure(Interval):
-    """A figure at the central contamination, with an interval over the full range."""
+    """A figure at the central contamination, with an interval over the whole range."""
 
     least: float  # bounds over the range of contamination, without sampling error
     most: float
@@ -121,7 +122,7 @@ def contamination_grid(
     prevalence: float | None = None,
     middle: float | None = None,
 ) -> list[Contamination]:
-    """Return all pairs of ends and midpoints (of b, ``middle`` if given), midpoints first."""
+    """Return all pairs of ends and midpoints, midpoints first; ``middle`` replaces b's midpoint."""
 
     def points(bounds: tuple[float, float], between: float | None) -> list[float]:
         low, high = bounds
@@ -135,7 +136,7 @@ def contamination_grid(
 def corrected_areas(
     ranking: ScoredLabels, cases: Sequence[Contamination], n_replicates: int, seed: int
 ) -> dict[str, CorrectedFigure]:
-    """Return the areas corrected for each contamination; the first case is the one to report."""
+    """Return areas corrected for each contamination; the first case is the one to report."""
 
     def statistics(some: ScoredLabels) -> dict[str, FloatArray]:
         areas = {}
@@ -158,7 +159,7 @@ def corrected_areas(
 def corrected_at_threshold(
     table: Confusion, cases: Sequence[Contamination], n_replicates: int, seed: int
 ) -> dict[str, CorrectedFigure]:
-    """Return corrected figures at a threshold, from the confusion table of P against U."""
+    """Return corrected figures at a threshold, from the confusion matrix of P against U."""
     rng = randomness.generator(seed, randomness.RATES_AT_THRESHOLD)
     n_pos, n_unl = table.tp + table.fn, table.fp + table.tn
     recall, fraction = table.tp / n_pos, table.fp / n_unl

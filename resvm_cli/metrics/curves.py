@@ -18,8 +18,8 @@ DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000
 BAND_REPLICATES = 200
 HISTOGRAM_BINS = 40
-# Scores are treated as ensemble votes if they span more than VOTES_RANGE and more than
-# VOTES_FRACTION of the positives lie between 0 and 1.
+# Scores are treated as ensemble votes if they span more than VOTES_RANGE and if more than
+# VOTES_FRACTION of the positives are between 0 and 1.
 VOTES_RANGE = 8.0
 VOTES_FRACTION = 0.3
 
@@ -58,7 +58,7 @@ class Points:
         return self.fp / max(1, self.n_negatives)
 
     def thinned(self, most: int = DRAWN_POINTS) -> Points:
-        """Keep at most ``most`` points, spread evenly over recall, false positives and depth."""
+        """Keep at most ``most`` points, spread over recall, false positives and depth."""
         if len(self.thresholds) <= most:
             return self
         depth = np.log1p(self.tp + self.fp)  # more points at the top of the ranking
@@ -104,7 +104,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class CurveBand:
-    """Pointwise bounds of precision at each recall, and of TPR at each FPR."""
+    """Pointwise bounds on precision at each recall, and on TPR at each FPR."""
 
     grid: FloatArray
     precision_low: FloatArray
@@ -116,7 +116,7 @@ class CurveBand:
 def curve_band(
     ranking: ScoredLabels, cases: Sequence[Contamination | None], n_replicates: int, seed: int
 ) -> CurveBand:
-    """Return bounds over all cases and, if there are any, bootstrap replicates."""
+    """Return bounds over all cases and any bootstrap replicates."""
     grid = np.linspace(0.0, 1.0, 101)
     small = ranking.merged(BAND_BLOCKS)
     rng = randomness.generator(seed, randomness.CURVES)
@@ -144,7 +144,7 @@ def _on_grid(
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Histograms of the scores of two classes; the outermost bins include all values beyond them.
+    """Histograms of two classes' scores; the outermost bins include all values beyond them.
 
     Decision values of ensembles are vote fractions between 0 and 1, or unbounded sums if all
     members agree. For such values, about half of the bins cover 0 to 1 and the rest cover the sums.

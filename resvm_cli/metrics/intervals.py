@@ -1,9 +1,9 @@
 """Confidence intervals for metrics: exact, DeLong and stratified bootstrap.
 
 The bootstrap resamples positives and negatives separately, for all replicates at once. It draws
-only counts per block, so the cost of a replicate depends on the number of blocks, not rows. If
-there are too many blocks, neighbors are merged for resampling only: the spread of the merged
-replicates is then centered on the exact value.
+only counts per block, so the cost of a replicate depends on the number of blocks, not of rows. If
+there are too many blocks, neighbors are merged for resampling, and the replicates are centered on
+the exact value.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from resvm_cli.metrics.ranking import BoolArray, Confusion, FloatArray, ScoredLa
 from resvm_cli.records import dataclass
 
 MAX_BLOCKS = 4_000
-# Rankings with more than MAX_BLOCKS blocks are merged to this many before resampling. With 10,000
-# positives, the spread of every metric was 0.96 to 1.03 times that with all blocks; repeating the
-# bootstrap with all blocks gave 0.97 to 1.05.
+# Rankings with more than MAX_BLOCKS blocks are merged into this many before resampling. With 10,000
+# positives, this changed the spread of every metric by a factor of 0.96 to 1.03; repeating the
+# bootstrap with all blocks changed it by 0.97 to 1.05.
 GRADED_BLOCKS = 1_000
-# Differences need the joint position of each row in two rankings, so the number of cells grows
-# with the square of the number of blocks.
+# Differences need each row's position in both rankings, so the number of cells grows with the
+# square of the number of blocks.
 MAX_PAIRED_ROWS = 100_000
 PAIRED_BLOCKS = 200
 CHUNK_CELLS = 1 << 21
@@ -69,8 +69,8 @@ def paired_auc_difference(
 ) -> Interval:
     """Return the ROC AUC of the first ranking minus that of the second, with DeLong's interval.
 
-    A ranking is given by the placements of its positives among the others, and by those of the
-    others: the fraction of positives above each.
+    A ranking is given by the placements of its positives among the others, and for each of the
+    others, the fraction of positives above it.
     """
     above, below = (one - other for one, other in zip(first, second, strict=True))
     value = float(above.mean())
@@ -142,7 +142,7 @@ def percentile_interval(value: float, replicates: FloatArray) -> Interval:
     """Return the percentile interval of a value; without replicates, both bounds are the value."""
     if not len(replicates):
         return Interval(value, value, value)
-    # Weibull: the k-th of n replicates has level k / (n + 1). numpy's default is too narrow.
+    # Weibull: the k-th of n replicates is the k / (n + 1) quantile. numpy's default is too narrow.
     low, high = np.quantile(replicates, [TAIL, 1 - TAIL], method="weibull")
     return Interval(value, float(min(low, value)), float(max(high, value)))
 
@@ -219,10 +219,10 @@ def paired_differences(
 def _row_cells(
     ranking: ScoredLabels, positive: BoolArray, scores: FloatArray, n_blocks: int
 ) -> tuple[ScoredLabels, IntArray]:
-    """Merge the ranking to at most ``n_blocks`` blocks; also return the cell of each row.
+    """Merge the ranking into at most ``n_blocks`` blocks; also return the cell of each row.
 
-    A positive's cell is its block. A negative's cell is 2 * block (above it) or 2 * block + 1
-    (within it).
+    A positive's cell is its block. A negative's cell is 2 * block if it is above the block, or
+    2 * block + 1 if it is within the block.
     """
     small = ranking.merged(n_blocks)
     lowest = small.thresholds[::-1]
@@ -239,7 +239,7 @@ def _row_cells(
 
 
 def _joint(cells: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
-    """Count the rows in each pair of cells; also return the pair's cell in each ranking."""
+    """Count the rows in each pair of cells; also return each pair's cell in each ranking."""
     code = cells[0] * (int(cells[1].max(initial=0)) + 1) + cells[1]
     _, first, counts = np.unique(code, return_index=True, return_counts=True)
     return counts, [own[first] for own in cells]

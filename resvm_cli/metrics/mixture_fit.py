@@ -1,4 +1,4 @@
-"""Fit P and U as mixtures of two classes to histograms of decision values, by the EM algorithm."""
+"""Fit mixtures of two classes to histograms of P's and U's decision values, by the EM algorithm."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from resvm_cli.rows import IntArray, distinct
 
 BINS_OF_EACH = 50
 FIRST_B = 0.3
-STARTS = ((0.05, 1.5), (0.2, 10.0))  # of a and the slope: EM may end in a local optimum
+STARTS = ((0.05, 1.5), (0.2, 10.0))  # for a and the slope: EM may stop at a local optimum
 STEPS, RESAMPLED_STEPS = 500, 200
 TOLERANCE = 1e-6
-MIN_GAIN = 0.1  # of the log-likelihood, for the second start to win
+MIN_GAIN = 0.1  # in log-likelihood, for the second start to win
 RIDGE = 1e-3
 
 
@@ -59,7 +59,7 @@ class BinnedValues:
 
     @cached_property
     def max_b(self) -> float:
-        """The largest b: U has at least b times the fraction of positives above any value."""
+        """The largest possible b: above any value, U has at least b times P's fraction of rows."""
         of_pos, of_unl = (
             wilson_bounds(np.cumsum(counts[::-1]), counts.sum())
             for counts in (self.positives, self.unlabeled)
@@ -94,7 +94,7 @@ class Fits:
         return ratio / (ratio + (1 - self.b))
 
     def log_likelihoods(self, binned: BinnedValues) -> FloatArray:
-        """Return each fit's log-likelihood of which rows are in P, given their values."""
+        """Return each fit's log-likelihood of the rows' set, P or U, given their values."""
         ratio = self.ratios(binned.logits)
         of_pos = binned.positives.sum() * (self.a + (1 - self.a) * ratio)
         of_unl = binned.unlabeled.sum() * (1 - self.b + self.b * ratio)
@@ -151,12 +151,12 @@ def fit_classes(
 
 
 def first_fit(binned: BinnedValues, a: float | None, fractions: Sequence[float | None]) -> Fits:
-    """Fit the values for each b; either all are given or none."""
+    """Fit the mixture for each b; either all b are given or none."""
     ones = np.ones((len(fractions), 1))
     b = np.array([[FIRST_B if some is None else some] for some in fractions])
     own = binned.positives * ones, binned.unlabeled * ones
     found = []
-    # with b given and P like U, a steep line with a near 1 would fit noise
+    # if b is given and P is like U, a steep line with a near 1 would fit noise
     for first_a, slope in STARTS if fractions[0] is None else STARTS[:1]:
         start = Fits((first_a if a is None else a) * ones, b, 0.0 * ones, slope * ones)
         found.append(fit_classes(binned.logits, *own, a, fractions[0], start, STEPS))
@@ -185,7 +185,7 @@ def joined_fits(parts: Sequence[Fits]) -> Fits:
 
 
 def wilson_bounds(counts: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
-    """Return Wilson's 95 % bounds of binomial fractions."""
+    """Return Wilson's 95 % bounds on binomial fractions."""
     square = 1.959964**2
     middle = (counts + square / 2) / (total + square)
     width = np.sqrt(square * (counts * (total - counts) / total + square / 4)) / (total + square)

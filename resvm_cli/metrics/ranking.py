@@ -1,10 +1,10 @@
 """Ranking metrics from a single sort: areas, top of the list, thresholds and the PU score.
 
 Every metric depends on the negatives only through how many lie between consecutive scores of
-positives and how many tie with one. So scores are stored as blocks, one per distinct score of a
-positive: tens of millions of negatives become two numbers per block, and bootstrap replicates are
-the same arrays with one more axis. Tied rows have no order, so each metric is its expectation over
-all orders of tied rows.
+positives, and how many tie with one. Scores are therefore stored as blocks, one per distinct score
+of a positive: tens of millions of negatives become two numbers per block, and bootstrap replicates
+are the same arrays with one more axis. Tied rows have no order, so each metric is the expected
+value over all orders of tied rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ScoredLabels:
 
     @classmethod
     def from_scores(cls, positive: npt.ArrayLike, scores: npt.ArrayLike) -> ScoredLabels:
-        """Sort the scores into blocks; ``positive`` marks positives, and higher is better."""
+        """Sort scores into blocks; ``positive`` marks positives, and higher scores are better."""
         is_positive = np.asarray(positive, bool)
         values = np.asarray(scores, np.float64)
         if is_positive.shape != values.shape or values.ndim != 1:
@@ -81,18 +81,18 @@ class ScoredLabels:
         )
 
     def merged(self, n_blocks: int) -> ScoredLabels:
-        """Merge neighbors into at most this many blocks with about equally many positives each."""
+        """Merge neighbors into at most this many blocks with roughly equal numbers of positives."""
         return self._joined(self.edges(n_blocks))
 
     def graded(self, n_blocks: int) -> ScoredLabels:
-        """Merge to at most this many blocks, spread evenly over recall, false positives and depth.
+        """Merge into at most this many blocks, spread over recall, false positives and depth.
 
         The top rows keep their own blocks, and no block contains many rows of either class.
         """
         depth = np.log1p(self.tp + self.fp)
         way = self.tp / self.n_positives + self.fp / np.maximum(self.n_negatives, 1)
         way += depth / depth[-1]
-        # grouped by where blocks end: a block after many negatives starts a group without them
+        # grouped by the ends of blocks: a block that follows many negatives starts a new group
         group = np.floor(way * (n_blocks / (1e-9 + way[-1])))
         return self._joined(np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])))
 
@@ -103,7 +103,7 @@ class ScoredLabels:
         positives = np.add.reduceat(self.positives, edges)
         above = np.add.reduceat(self.above, edges)
         tied = np.add.reduceat(self.tied, edges)
-        first = self.above[edges]  # negatives above a group's first positive are not part of it
+        first = self.above[edges]  # negatives above a group's first positive are not in the group
         return ScoredLabels(
             self.thresholds[np.append(edges[1:], len(self.thresholds)) - 1],
             positives,
@@ -113,7 +113,7 @@ class ScoredLabels:
         )
 
     def edges(self, n_blocks: int) -> npt.NDArray[np.int64]:
-        """Return the first block of each of at most ``n_blocks`` groups of neighbors."""
+        """Return the first block of each group, for at most ``n_blocks`` groups of neighbors."""
         if len(self.thresholds) <= n_blocks:
             return np.arange(len(self.thresholds))
         group = np.floor((self.tp - self.positives) * (n_blocks / self.n_positives))
@@ -155,8 +155,8 @@ class ScoredLabels:
     def pr_auc_interpolated(self) -> FloatArray:
         """Return the area under the PR curve, interpolated as in Davis and Goadrich (2006).
 
-        Between two points, tp and fp increase at a fixed ratio, so precision follows a hyperbola.
-        It is integrated exactly (Keilwagen et al. 2014) rather than one positive at a time.
+        Between two points, tp and fp increase at a fixed ratio, so precision follows a hyperbola,
+        which is integrated exactly (Keilwagen et al. 2014).
         """
         grown = self.positives
         tp_before = self.tp - grown
@@ -175,12 +175,12 @@ class ScoredLabels:
             return np.asarray((self.positives * beaten).sum(axis=-1) / pairs)
 
     def partial_roc_auc(self, limit: float) -> FloatArray:
-        """Return the ROC area up to this false-positive rate, divided by the rate."""
+        """Return the area under the ROC curve up to this false-positive rate, divided by it."""
         if not 0 < limit <= 1:
-            raise ValueError(f"limit must be a fraction above 0 and at most 1, got {limit}")
+            raise ValueError(f"limit must be above 0 and at most 1, got {limit}")
         most = (limit * self.n_negatives)[..., None]
         start, end = self.fp - self.tied, self.fp
-        # each positive adds a strip of area, from where it is recovered up to the limit
+        # each positive adds a strip of area, from the point where it is recovered to the limit
         left = np.maximum(most - start, 0.0)
         cut = np.divide(left**2, 2 * self.tied, out=np.zeros_like(start), where=self.tied > 0)
         reached = np.where(end > most, cut, most - end + self.tied / 2)
@@ -192,7 +192,7 @@ class ScoredLabels:
         return {name: getattr(self, name)() for name in AREAS}
 
     def best_f1(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """Return the largest F1, and the last block that is predicted positive to reach it."""
+        """Return the largest F1, and the last block predicted positive at that point."""
         f1 = 2 * self.tp / (self.tp + self.fp + self.n_positives[..., None])
         best = f1.argmax(axis=-1)
         return np.take_along_axis(f1, best[..., None], -1)[..., 0], best
@@ -213,7 +213,7 @@ class ScoredLabels:
         return self.recovered_at(depth) / self.n_positives
 
     def enrichment_at(self, depth: int) -> FloatArray:
-        """Return the precision in the top ``depth`` rows relative to that of a random ranking."""
+        """Return the precision in the top ``depth`` rows relative to a random ranking."""
         return self.recall_at(depth) * (self.n_positives + self.n_negatives) / depth
 
     def screened_to_recover(self, recall: float) -> FloatArray:
@@ -235,7 +235,7 @@ class ScoredLabels:
     def bedroc(self, alpha: float) -> FloatArray:
         """Return BEDROC (Truchon and Bayly 2007), which puts most weight on the top 1/alpha.
 
-        Each positive has weight exp(-alpha rank / n); the sum is scaled to 0 (worst) to 1 (best).
+        Each positive has weight exp(-alpha rank / n). The sum is scaled from 0 (worst) to 1 (best).
         """
         n_rows = self.n_positives + self.n_negatives
         rate = (alpha / n_rows)[..., None]
@@ -266,10 +266,10 @@ def pu_score(recall: npt.ArrayLike, fraction: npt.ArrayLike) -> FloatArray:
 
 
 def best_pu_score(positive: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float, float]:
-    """Return the largest pu_score, and the lowest score predicted positive to reach it.
+    """Return the largest pu_score, and the lowest score predicted positive at that point.
 
-    The maximum is always at the score of a known positive: continuing to an unlabeled row increases
-    the fraction predicted positive but not the recall.
+    The maximum is always at the score of a known positive: including another unlabeled row
+    increases the fraction predicted positive but not the recall.
     """
     ranking = ScoredLabels.from_scores(positive, scores)
     fraction = (ranking.fp + ranking.tp) / (ranking.n_negatives + ranking.n_positives)
@@ -280,7 +280,7 @@ def best_pu_score(positive: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float
 
 @dataclass(frozen=True)
 class Confusion:
-    """The confusion table at a threshold; rows are predicted positive if score > threshold."""
+    """The confusion matrix at a threshold; rows are predicted positive if score > threshold."""
 
     tp: int
     fp: int
@@ -311,7 +311,7 @@ class Confusion:
 
     @property
     def mcc(self) -> float:
-        """Matthews correlation coefficient, or 0 if a row or column of the table is empty."""
+        """Matthews correlation coefficient, or 0 if a row or column of the matrix is empty."""
         margins = [self.tp + self.fp, self.tp + self.fn, self.tn + self.fp, self.tn + self.fn]
         if not all(margins):
             return 0.0

@@ -1,7 +1,7 @@
 """Significance tests between methods over repetitions and data sets (Demsar 2006).
 
-Higher values are better. Paired tests use the repetitions on one data set. Tests over data sets use
-the mean over the repetitions on each data set.
+Higher values are better. Paired tests use the repetitions on one data set; tests over data sets use
+the mean of the repetitions on each data set.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALPHA = 0.05
 
 
 def wilcoxon_p(first: npt.ArrayLike, second: npt.ArrayLike, alternative: str = "greater") -> float:
-    """Return the p-value of Wilcoxon's signed-rank test of pairs; 1 if all pairs are equal."""
+    """Return the p-value of Wilcoxon's signed-rank test; 1 if all pairs are equal."""
     from scipy.stats import wilcoxon
 
     difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
@@ -55,7 +55,8 @@ def average_ranks(means: npt.ArrayLike) -> FloatArray:
 
 
 def group_ranks(means: npt.ArrayLike, groups: Sequence[str]) -> FloatArray:
-    """Rank within each row and average over the rows of each group (groups x columns)."""
+    """Rank within each row, and average over the rows of each group (groups x columns)."""
+
     from scipy.stats import rankdata
 
     ranks = rankdata(-np.asarray(means, np.float64), axis=1)

@@ -1,4 +1,4 @@
-"""Bags: the rows a member is trained on, drawn from (seed, member) alone and redrawn on demand."""
+"""Drawing bags: the rows a member is trained on depend only on (seed, member) and the data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from resvm_cli.errors import DataError, Message, ParameterError, Text
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
-RULE = "pcg64-1"  # the name in the manifest; a different way of drawing needs a different name
+RULE = "pcg64-1"  # in the manifest; a different way of drawing bags needs a different name
 WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P are drawn in proportion to their weights
-MIN_WEIGHTED = 2  # drawable rows of P: with only one, all bags would be the same
+MIN_WEIGHTED = 2  # rows of P with positive weight: with only one, all bags would be the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class PositiveWeights:
         if len(wrong):
             row = int(wrong[0])
             raise DataError(
-                f"{name}: the weight of row {row + 1:,} of P is {weights[row]:g};"
-                " a number from 0 to 1 was expected"
+                f"{name}: the weight of row {row + 1:,} of P is {weights[row]:g},"
+                " but weights must be from 0 to 1"
             )
         return cls._proportions(weights, name, "give certain positives a weight of 1")
 
@@ -41,12 +41,12 @@ class PositiveWeights:
     def _proportions(cls, weights: FloatArray, name: str, hint: Text) -> PositiveWeights | None:
         n_drawn = int((weights > 0).sum())
         if not n_drawn:
-            raise DataError(f"{name}: every weight is 0: no row of P could be drawn", hint)
+            raise DataError(f"{name}: all weights are 0, so no row of P can be drawn", hint)
         if (weights == weights[0]).all():
             return None
         if n_drawn < MIN_WEIGHTED:
             raise DataError(
-                f"{name}: only one row of P has a weight above 0: every bag would contain only"
+                f"{name}: only one row of P has a weight above 0, so every bag would contain only"
                 " that row",
                 hint,
             )
@@ -67,7 +67,7 @@ class PositiveWeights:
         return np.cumsum(self.values)
 
     def chosen(self, fractions: FloatArray) -> IntArray:
-        """Return the rows at these fractions of the cumulative weight."""
+        """Return the rows at which the cumulative weight exceeds these fractions of the total."""
         numbers = np.searchsorted(self._ends, fractions * self._ends[-1], "right")
         # a product may round up to the total
         last = int(np.flatnonzero(self.values)[-1])
@@ -84,7 +84,7 @@ def require_weighted_draws(method: str) -> None:
             else "cwsvm trains a single model on all of P"
         )
         raise ParameterError(
-            "{weights} has no meaning for {method:" + method + "}: " + reason,
+            "{weights} does not apply to {method:" + method + "}: " + reason,
             "leave {weights} out, or use {method:resvm}, which draws rows of P",
         )
 

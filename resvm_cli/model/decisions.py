@@ -1,4 +1,4 @@
-"""Which rows an ensemble predicts positive: its decision rule and thresholds.
+"""Decision rules and thresholds, and whether new rows resemble the training rows.
 
 A threshold is chosen out of bag to maximize recall² / fraction of U predicted positive (Lee and
 Liu). A term that shrinks with the number of rows keeps the denominator away from 0.
@@ -19,11 +19,11 @@ from resvm_cli.rows import FloatArray, distinct, quantiles
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
 SHRINKAGE = 0.3
-# About 1 in 100 rows that resemble the training rows lies outside the usual range.
+# About 1 in 100 rows that resemble the training rows are outside the usual range.
 TAIL = 0.005
 MIN_FOR_RANGE = 20
 MIN_OUTSIDE, FRACTION_OUTSIDE = 3, 0.05
-# The fraction predicted positive is unusual if it differs from that of U by this factor.
+# A fraction predicted positive is unusual if it differs from U's by this factor.
 MIN_FOR_SHARE, SHARE_RATIO = 100, 5.0
 SURPRISE = 1e-6  # the p-value below which a difference is not due to chance
 PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
@@ -35,7 +35,7 @@ class Threshold:
 
     value: float
     recall: float | None = None  # of P, out of bag
-    share: float | None = None  # of U, and of known negatives, predicted positive, out of bag
+    share: float | None = None  # fraction of U and known negatives predicted positive, out of bag
 
     @property
     def chosen(self) -> bool:
@@ -59,14 +59,14 @@ class Threshold:
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """A model's decision rule, and the threshold for each rule."""
+    """A model's decision rule, and its threshold for each rule."""
 
     rule: RuleName
     thresholds: dict[RuleName, Threshold]
 
     @classmethod
     def plain(cls, rule: RuleName = "votes", *, single: bool = False) -> DecisionRule:
-        """The paper's threshold for votes, and 0 for mean values and for a single SVM."""
+        """Use the paper's threshold for votes, and 0 for mean values and for a single SVM."""
         values = PLAIN_THRESHOLDS | ({"votes": 0.0} if single else {})
         return cls(rule, {name: Threshold(value) for name, value in values.items()})
 
@@ -100,8 +100,8 @@ def choose_threshold(
 ) -> Threshold | None:
     """Return the best threshold for out-of-bag values of P and U; None if there are too few.
 
-    Known negatives were rows of U before they were tested. They are weighted by their fraction of
-    these rows (``negative_share``), so one above the threshold counts as predicted positive.
+    Known negatives were rows of U before they were tested. They count as rows of U predicted
+    positive if they are above the threshold, with weight ``negative_share``: their fraction of U.
     """
     if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
@@ -117,7 +117,7 @@ def choose_threshold(
 
 
 def possible_cuts(values: FloatArray) -> FloatArray:
-    """Return ascending cuts: one below all values and one between each pair of neighbors."""
+    """Return ascending cuts: one below all values, and one between each two neighbors."""
     ordered = distinct(values)
     between = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2
     return np.concatenate([[np.nextafter(ordered[0], -np.inf)], between])
@@ -148,7 +148,7 @@ def threshold_for_recall(
 
 
 def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float] | None:
-    """Return the range of out-of-bag values, without each set's tails; None if too few."""
+    """Return the range of out-of-bag values without each set's tails; None if there are too few."""
     if min(len(known), len(unlabeled)) < MIN_FOR_RANGE:
         return None
     tails = [quantiles(each, [TAIL, 1 - TAIL]) for each in (known, unlabeled)]
@@ -156,9 +156,10 @@ def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float]
 
 
 def is_beyond_chance(n_outside: int, n_rows: int, n_trained: int, n_tests: int) -> bool:
-    """Whether rows like the training rows would hardly ever be out of range this often.
+    """Whether rows like the training rows would almost never be out of range this often.
 
-    If all rows are alike, each choice of the ``n_outside`` largest among them is equally likely.
+    If new and training rows are alike, any ``n_outside`` of them are equally likely to be the
+    largest.
     """
     drawn = _log_choices(n_rows, n_outside) - _log_choices(n_rows + n_trained, n_outside)
     return drawn + math.log(2 * n_tests) < math.log(SURPRISE)
@@ -169,15 +170,15 @@ def _log_choices(n: int, k: int) -> float:
 
 
 def is_other_share(n_positive: int, n_rows: int, low: float, high: float) -> bool:
-    """Whether the fraction predicted positive is far from the usual ones, beyond chance.
+    """Whether the fraction predicted positive is too far from the usual ones to be chance.
 
-    Chernoff's bound of the binomial tail needs no special functions.
+    Chernoff's bound on the binomial tail needs no special functions.
     """
     share = n_positive / max(1, n_rows)
     if n_rows < MIN_FOR_SHARE or low / SHARE_RATIO <= share <= high * SHARE_RATIO:
         return False
     usual = low if share < low else high
-    if usual >= 1:  # a share below 1 is then impossible by chance
+    if usual >= 1:  # then any smaller share is impossible by chance
         return True
     pairs = ((share, usual), (1 - share, 1 - usual))
     divergence = sum(own * math.log(own / other) for own, other in pairs if own)

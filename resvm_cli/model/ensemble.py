@@ -1,6 +1,6 @@
 """Members combined into one model: pooled support vectors, decision values, votes and d(x).
 
-A row's value never depends on the other rows scored with it, nor on its position among them.
+A row's value never depends on the other rows scored with it, or on its position among them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from resvm_cli.svm.support_vectors import (
 
 # Whether support vectors or weights are stored dense depends on their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
-MAX_CACHED_WEIGHTS = 1 << 22  # more do not fit in the cache: zeros among them are not stored
-# Below this density of support vectors, zeros in the rows to be scored are skipped.
+MAX_CACHED_WEIGHTS = 1 << 22  # more do not fit in the cache, so their zeros are not stored
+# If support vectors are sparser than this, zeros in the rows to be scored are skipped.
 MAX_SPARSE_DENSITY = 0.35
 
 
@@ -44,12 +44,12 @@ class Member:
     coefficients: FloatArray
     rho: float
     n_positive: int  # number of support vectors from P
-    weights: Rows | None = None  # feature weights, as one row, already applied to support vectors
+    weights: Rows | None = None  # feature weights (one row), already applied to support vectors
 
 
 @dataclass(frozen=True)
 class Group:
-    """The members with one setting: their kernel, and the weight of their mean in the ensemble."""
+    """The members with one setting: their kernel, and the weight of their mean value."""
 
     kernel: Kernel
     members: range
@@ -60,13 +60,13 @@ class Group:
 
     @property
     def columns(self) -> slice:
-        """The columns of this group's members among those of all members."""
+        """The columns of this group's members in an array of all members' values."""
         return slice(self.members.start, self.members.stop)
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """All members, over a shared pool of rows, each scaled and weighted as its members see it."""
+    """All members, and a shared pool of support vectors, already scaled and weighted for them."""
 
     groups: tuple[Group, ...]
     pool: Rows
@@ -88,7 +88,7 @@ class Ensemble:
         return rows if group.scaling is None else self.scalings[group.scaling].apply(rows)
 
     def sections(self) -> Iterator[Ensemble]:
-        """Yield parts of consecutive members that can be scored together."""
+        """Yield runs of consecutive members that can be scored together."""
         first = 0
         for number, group in enumerate(self.groups):
             following = self.groups[number + 1 : number + 2]
@@ -102,11 +102,11 @@ class Ensemble:
 
     @property
     def weighted(self) -> bool:
-        """Whether its first member weights features; in a section, all members do or none does."""
+        """Whether the first member weights features; in a section, all members do or none do."""
         return self.members[0].weights is not None
 
     def support_entries(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return all support vectors: their rows in the pool, members and coefficients."""
+        """Return the pool rows, members and coefficients of all support vectors."""
         return (
             np.concatenate([member.support for member in self.members]),
             np.repeat(
@@ -134,20 +134,20 @@ class Decisions:
     votes: FloatArray
     sums: FloatArray
     values: FloatArray  # d(x)
-    means: FloatArray  # of the members' values; with several groups, of their standardized means
+    means: FloatArray  # mean of the members' values, or of several groups' standardized means
     n_members: IntArray  # how many members scored each row
 
     def by(self, rule: RuleName) -> FloatArray:
         return self.values if rule == "votes" else self.means
 
     def labels(self, threshold: float, rule: RuleName = "votes") -> IntArray:
-        """+1 where the decision value exceeds the threshold, else -1 (paper, eq. 6)."""
+        """Return +1 if the decision value exceeds the threshold, else -1 (paper, eq. 6)."""
         return np.where(self.by(rule) > threshold, 1, -1)
 
     def values_without_ties(self) -> FloatArray:
         """Return d(x), with ties between divided votes broken by the sum of the members' values.
 
-        The shift is less than half the smallest step between two vote fractions, so no row
+        The shift is less than half the smallest difference between two vote fractions, so no row
         overtakes one with more votes.
         """
         divided = (self.votes > 0) & (self.votes < 1)
@@ -215,10 +215,10 @@ class Predictor:
 
     @classmethod
     def apart_from_others(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
-        """Return a predictor for these rows in which no member depends on the other members.
+        """Return a predictor for these rows whose members do not depend on one another.
 
         Support vectors keep their order, and the rows to be scored decide what is dense. Members
-        trained elsewhere therefore give bit-for-bit identical values.
+        therefore give bit-for-bit identical values whichever members they are scored with.
         """
         predictor = cls.__new__(cls)
         predictor.ensemble = ensemble
@@ -230,7 +230,7 @@ class Predictor:
 
     @property
     def rows_multiple(self) -> int:
-        """Blocks whose length is a multiple of this are scored without padding."""
+        """The number of rows whose multiples are scored without padding."""
         return max(section.scorer.rows_multiple for section in self._sections)
 
     def member_values(self, rows: Rows) -> FloatArray:
@@ -269,7 +269,7 @@ class _Section:
             pool = kernels.unit_rows(pool)
         columns = Columns(pool.indices, lasting=True)
         dense = len(pool.values) >= MIN_DENSITY * len(pool) * len(columns)
-        # rows scored together will be just as wide, and dense too
+        # the rows to be scored become equally wide dense blocks
         n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
         dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
         if ensemble.linear and n_lines * len(columns) > MAX_CACHED_WEIGHTS:
@@ -280,7 +280,7 @@ class _Section:
 
     @classmethod
     def apart(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> _Section:
-        """Keep all support vectors; the scaled rows to be scored decide what is dense."""
+        """Keep all support vectors; the (scaled) rows to be scored decide what is dense."""
         dense = not ensemble.is_precomputed
         dense &= len(rows.values) >= MIN_DENSITY * len(rows) * n_columns
         dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
@@ -327,7 +327,7 @@ def _scorer(
 def _weighted_pool(
     ensemble: Ensemble, dense: bool | None = None, n_columns: int | None = None
 ) -> WeightedPool:
-    """Make the pool of members that weight features; by default, sizes decide what is dense."""
+    """Pool members that weight features; by default, their sizes decide what is dense."""
     members = [
         WeightedMember(
             ensemble.kernel_of(number),
@@ -352,8 +352,8 @@ def _weighted_pool(
 def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
     """Return the distinct support vectors in order of appearance, and which members use them.
 
-    A model read from disk has no row numbers, only contents. Merging equal rows by content gives
-    a trained and a loaded model the same pool, and therefore bit-for-bit identical values.
+    A model read from disk has row contents but no row numbers. Merging rows by content gives a
+    trained and a loaded model the same pool, and therefore bit-for-bit identical values.
     """
     supports, owners, values = ensemble.support_entries()
     seen = np.zeros(len(ensemble.pool), bool)
@@ -373,7 +373,7 @@ def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
 
 
 def _taken(rows: Rows, numbers: IntArray) -> Rows:
-    """Return these rows; without a copy if they are all rows, as for a loaded model."""
+    """Return these rows, without a copy if they are all rows, as in a loaded model."""
     if len(numbers) == len(rows) and np.array_equal(numbers, np.arange(len(rows))):
         return rows
     return rows.take(numbers)

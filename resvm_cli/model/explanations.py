@@ -1,11 +1,11 @@
-"""Explain values by the contribution of each support vector, or each feature of linear members.
+"""Explain values by the contributions of support vectors or, for linear members, of features.
 
 The mean value of the members that have not seen a row is a constant plus a sum over their support
 vectors: coefficient times kernel value. Linear members have feature weights instead. Groups of
 members are standardized and weighted as in the mean value.
 
-Members with support vectors have no sum over features. A feature's effect on a row is the row's
-value minus the mean value of copies in which the feature is as in other rows of U.
+Members with support vectors are not sums over features. For them, a feature's effect on a row is
+the row's value minus the mean value of copies in which the feature has values of other rows of U.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from resvm_cli.svm.kernels import Kernel, exp_in_place, squared_distances
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import SparseMatrix
 
-NOT_KNOWN = -1  # a support vector that equals no training row
+NOT_KNOWN = -1  # the row number of a support vector that equals no training row
 N_QUANTILES = 5  # of a feature's values among rows of U
 SAMPLED_ROWS = 200  # of U, for the quantiles
-MAX_CHANGED = 50  # features of a row
-CELLS_AT_ONCE = 1 << 21  # copies of a row times features
+MAX_CHANGED = 50  # features changed per row
+CELLS_AT_ONCE = 1 << 21  # copies of a row, times features
 
 
 @dataclass(frozen=True)
 class Term:
-    """The contribution of one row or one feature to a value."""
+    """The contribution of a row or a feature to a value."""
 
     number: int  # row number, with P before U, or feature index
     amount: float
@@ -53,7 +53,7 @@ class Explanation:
     of_features: float
     positives: tuple[Term, ...]  # the rows of P that increase the value most
     unlabeled: tuple[Term, ...]  # the rows of U that decrease it most
-    features: tuple[Term, ...]  # the largest contributions, of either sign
+    features: tuple[Term, ...]  # the features with the largest contributions of either sign
 
 
 class Explainer:
@@ -67,11 +67,12 @@ class Explainer:
         drawn: IntArray,
         problems: Sequence[Problem],
     ) -> None:
-        """``unlabeled`` holds the rows of U whose numbers are in ``drawn``; rows are unscaled.
+        """Find the training rows of all support vectors.
 
-        A stored model does not record the row numbers of its support vectors, so they are found by
-        content, among the rows of a member's bag if it weights features. The first of several equal
-        rows represents all of them.
+        ``unlabeled`` contains the rows of U whose numbers are in ``drawn``; rows are unscaled. A
+        stored model does not record row numbers of support vectors, so they are found by content
+        (in a member's own bag if it weights features). The first of several equal rows represents
+        all of them.
         """
         self._ensemble = ensemble
         self._rho = np.array([member.rho for member in ensemble.members])
@@ -100,7 +101,7 @@ class Explainer:
             first = last
 
     def explain(self, rows: Rows, unseen: BoolArray, most: int) -> Iterator[Explanation]:
-        """Yield each row's largest terms, over the members that have not seen it."""
+        """Yield an explanation of each row's value, over the members that have not seen the row."""
         for number in range(len(rows)):
             row = rows.slice(number, number + 1)
             shares, constant = self._weights_of(unseen[number])
@@ -131,7 +132,7 @@ class Explainer:
         )
 
     def _weights_of(self, unseen: BoolArray) -> tuple[FloatArray, float]:
-        """Return each member's weight in the mean, and the constant from standardizing."""
+        """Return each member's weight in the mean, and the constant due to standardization."""
         shares: FloatArray = np.zeros(len(unseen))
         groups = self._ensemble.groups
         if len(groups) == 1:
@@ -158,7 +159,7 @@ class _RowTerms:
     def __init__(
         self, ensemble: Ensemble, rows: tuple[Rows, Rows], numbers: tuple[IntArray, IntArray]
     ) -> None:
-        """``rows`` are the scaled rows of P and U in which to look for support vectors."""
+        """Look for the support vectors in these scaled rows of P and U, with these numbers."""
         self._ensemble = ensemble
         members = ensemble.members
         sizes = [len(member.support) for member in members]
@@ -279,7 +280,7 @@ def _numbers_of(keys: list[bytes], rows: Rows, numbers: IntArray) -> IntArray:
 def _largest(
     parts: Sequence[tuple[IntArray, FloatArray]], most: int, sign: float = 1.0
 ) -> tuple[Term, ...]:
-    """Return the terms largest in this direction, or with 0 in either; in a tie, the first ones."""
+    """Return the largest terms of this sign, or of either sign if 0; in a tie, the first ones."""
     if not parts:
         return ()
     numbers = np.concatenate([numbers for numbers, _ in parts])
@@ -294,7 +295,7 @@ def _largest(
 
 
 class FeatureEffects:
-    """The effects of features on rows, from copies scored by members that have not seen the row."""
+    """Effects of features on rows, from copies scored by members that have not seen the row."""
 
     def __init__(self, predictor: Predictor, data: PUData, seed: int) -> None:
         self._predictor = predictor
@@ -330,7 +331,7 @@ class FeatureEffects:
         return np.array([ranked(rank) for rank in ranks]), ranked(len(rows) - 1) - ranked(0)
 
     def of_row(self, row: Rows, unseen: BoolArray, most: int) -> Iterator[tuple[int, float, float]]:
-        """Yield the features with the largest effects of either sign, their values and effects."""
+        """Yield the features with the largest effects of either sign: index, value, effect."""
         row = row.without_zeros()
         features = distinct(np.concatenate([row.indices, self._common]))
         own = np.zeros(len(features))
@@ -341,10 +342,10 @@ class FeatureEffects:
             return
         others = self._quantiles[:, place[chosen]].T
         changed = others != own[chosen, None]
-        is_new = changed.copy()  # equal quantiles need one copy
+        is_new = changed.copy()  # equal quantiles need only one copy
         is_new[:, 1:] &= others[:, 1:] != others[:, :-1]
         columns = np.append(chosen[0], np.repeat(chosen, is_new.sum(axis=1)))
-        values = np.append(own[chosen[0]], others[is_new])  # first the row itself
+        values = np.append(own[chosen[0]], others[is_new])  # the row itself comes first
         means = self._means(Rows.one_row(features, own), columns, values, unseen)
         copies = np.cumsum(is_new).reshape(is_new.shape)
         effects = np.where(changed, means[0] - means[copies], 0.0).mean(axis=1)
@@ -354,7 +355,7 @@ class FeatureEffects:
                 yield int(features[feature]), float(own[feature]), float(effects[at])
 
     def _chosen(self, own: FloatArray, place: IntArray) -> IntArray:
-        """Return the features to change: those unlike U, or the most relevant if there are many."""
+        """Return the features to change: all that differ from U or, if many, the most relevant."""
         apart = np.abs(self._quantiles[:, place] - own).mean(axis=0)
         chosen = np.flatnonzero(apart)
         if len(chosen) > MAX_CHANGED:
@@ -367,7 +368,7 @@ class FeatureEffects:
     def _means(
         self, row: Rows, columns: IntArray, values: FloatArray, unseen: BoolArray
     ) -> FloatArray:
-        """Return the mean values of copies of a row, in each of which one entry is replaced."""
+        """Return the mean values of copies of a row, each with one entry replaced."""
         means = np.empty(len(values))
         step = max(1, CELLS_AT_ONCE // len(row.values))
         for start in range(0, len(values), step):

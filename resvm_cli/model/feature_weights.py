@@ -1,9 +1,9 @@
-"""Feature weights: each member scales each feature by how well it alone tells P from U in the bag.
+"""Feature weights: a member scales each feature by how well it alone separates P from U in the bag.
 
-A feature's values are put into a few bins, whose edges come from all rows without labels. Its
+A feature's values are divided into a few bins, whose edges come from all rows without labels. Its
 relevance is the R^2 of the label given the bin, adjusted for the number of bins and never negative.
-Only the labels of the bag's own rows are used, so out-of-bag values stay honest: weights learned
-from all rows made irrelevant features of sparse text look good.
+Only labels of rows in the bag are used, so out-of-bag values stay unbiased. (With weights learned
+from all rows, irrelevant features of sparse text looked relevant.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MIN_DENSITY = 0.1
 
 @dataclass(frozen=True, eq=False)
 class FeatureBins:
-    """The bins of each feature: fifths of its values; if it is mostly zero, zero, low and high."""
+    """Bins for each feature: five with equally many rows, or zero, low and high if mostly zero."""
 
     features: Columns
     edges: FloatArray  # features x (N_BINS - 1): the bin of a value is the number of edges below it
@@ -58,8 +58,8 @@ class FeatureBins:
 class Relevance:
     """Weights features by their relevance in bags of these rows.
 
-    Counts are exact integers, so it does not matter whether they come from a dense table, which is
-    faster but larger, or entry by entry.
+    Counts are exact integers, so they are the same from a dense table, which is faster but larger,
+    and entry by entry.
     """
 
     def __init__(self, rows: Rows, bins: FeatureBins) -> None:
@@ -82,7 +82,7 @@ class Relevance:
             self._table[known.row_numbers, cells] = 1.0
 
     def weights(self, positive: IntArray, unlabeled: IntArray, power: float) -> Rows:
-        """Return factors of relevant features in a bag, as one row; squares average 1."""
+        """Return the factors of the relevant features in a bag, as one row; squares average 1."""
         features = self._bins.features.present
         places, counts = self._counts(positive, unlabeled)
         sizes = counts.sum(axis=0)
@@ -96,13 +96,13 @@ class Relevance:
         if len(places):
             squares = (relevance / relevance.max()) ** power
             squares *= len(features) / squares.sum()
-        else:  # nothing is known to matter more than the rest
+        else:  # no feature is known to matter more than the others
             places, squares = np.arange(len(features)), np.ones(len(features))
         places, squares = places[squares > 0], squares[squares > 0]
         return Rows.one_row(features[places], np.sqrt(squares))
 
     def _counts(self, positive: IntArray, unlabeled: IntArray) -> tuple[IntArray, FloatArray]:
-        """Return the features in the bag, and their rows by class and bin: 2 x features x bins."""
+        """Return the features in the bag, and row counts: 2 classes x features x bins."""
         numbers = distinct(np.concatenate([positive, unlabeled]))
         repeats = [
             np.bincount(np.searchsorted(numbers, side), minlength=len(numbers))

@@ -1,9 +1,9 @@
 """Permutation importance of features for any kernel, computed out of bag.
 
-A feature's importance to a member is the drop in its ROC AUC of P against U, on rows that it has
-not seen, when the feature is permuted among them. Correlated features are permuted together,
-because each of them alone could stand in for the others. A permuted feature changes a kernel's
-products and norms by its own terms only, so the other features are not processed again.
+A feature's importance to a member is the drop in the member's ROC AUC of P against U, on rows that
+it has not seen, when the feature is permuted among these rows. Correlated features are permuted
+together, because each could stand in for the others. Permuting a feature changes only its own terms
+in a kernel's products and norms, so the other features are not processed again.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.products import SparseMatrix
 
 MAX_POSITIVES, MAX_UNLABELED = 500, 1_000  # sampled once
-MEMBER_POSITIVES, MEMBER_UNLABELED = 60, 120  # of these, unseen by a member
-MAX_FEATURES = 1_000  # those that alone tell P from U best
-CORRELATED = 0.9  # absolute correlation of all features in a group
+MEMBER_POSITIVES, MEMBER_UNLABELED = 60, 120  # of these, rows that a member has not seen
+MAX_FEATURES = 1_000  # if there are more, those that alone separate P from U best
+CORRELATED = 0.9  # smallest absolute correlation within a group of features
 
 
 @dataclass(frozen=True)
 class FeatureImportance:
-    """Mean and standard deviation, over members, of the drop in ROC AUC."""
+    """The mean and standard deviation over members of the drop in ROC AUC."""
 
     feature: int
     name: str
     importance: float
     deviation: float
-    group: int  # from 1, largest importance first; correlated features share it
+    group: int  # from 1, most important first; correlated features share a group
 
 
 def feature_importance(
@@ -57,7 +57,7 @@ def feature_importance(
     Their names come from ``names``, or else from the data.
     """
     if ensemble.is_precomputed:
-        raise ModelError("the kernel is precomputed: there are no features to permute")
+        raise ModelError("the kernel is precomputed, so there are no features to permute")
     bits = randomness.run_bits(seed, randomness.IMPORTANCE)
     positive = randomness.sample(bits, len(data.positives), MAX_POSITIVES)
     others = randomness.sample(bits, data.n_unlabeled, MAX_UNLABELED)
@@ -95,8 +95,8 @@ def feature_importance(
         run.progress("permuting features", member + 1, n_models)
     if not falls:
         raise DataError(
-            "every member has seen almost all of P: importance is measured out of bag",
-            Message("{method:resvm} resamples P; use smaller bags ({n_pos}) or more rows of P"),
+            "importance is measured out of bag, but every member has seen almost all of P",
+            Message("use {method:resvm}, which resamples P, smaller bags ({n_pos}) or a larger P"),
         )
     table = np.array(falls)
     means = np.average(table, axis=0, weights=weights)
@@ -116,13 +116,13 @@ def feature_importance(
 
 
 def _candidates(rows: Rows, n_pos: int, run: Run) -> IntArray:
-    """Return the features to permute: all that occur, or those that alone tell P from U best."""
+    """Return the features to permute: all, or those that alone separate P from U best."""
     features = Columns(rows.indices).present
     if len(features) <= MAX_FEATURES:
         return features
     run.remark(
-        f"of {len(features):,} features, only the {MAX_FEATURES:,} that alone tell P from U best"
-        " are permuted"
+        f"of {len(features):,} features, only the {MAX_FEATURES:,} that alone separate P from U"
+        " best are permuted"
     )
     relevance = Relevance(rows, FeatureBins.learn(rows))
     found = relevance.weights(np.arange(n_pos), np.arange(n_pos, len(rows)), 1.0)
@@ -139,7 +139,7 @@ def _dense(rows: Rows, features: IntArray) -> FloatArray:
 
 
 def _correlated(matrix: FloatArray) -> list[IntArray]:
-    """Return the columns in groups whose members all correlate with each other."""
+    """Return groups of columns that all correlate with each other."""
     n_columns = matrix.shape[1]
     if n_columns < 2:
         return [np.arange(n_columns)]
@@ -157,7 +157,7 @@ def _correlated(matrix: FloatArray) -> list[IntArray]:
 
 
 class _Permuted:
-    """The values of one member on some rows, with features permuted among these rows."""
+    """One member's values on some rows, with features permuted among these rows."""
 
     def __init__(
         self, ensemble: Ensemble, group: Group, number: int, rows: Rows, features: IntArray

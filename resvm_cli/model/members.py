@@ -1,4 +1,4 @@
-"""Train the members of a plan on rows in memory, and score the rows each has not seen.
+"""Train the members of a plan on rows in memory, and score the rows that each has not seen.
 
 Member i and its out-of-bag values depend only on (seed, i) and the data. Parts of a plan, joined in
 member order, are therefore identical to a model trained in one run.
@@ -33,8 +33,8 @@ from resvm_cli.svm.solver_libraries import NodeArray
 
 # A bag of 100 rows trains in less than a millisecond; dispatching it takes half of that.
 BATCH_ROWS = 1000
-# Rows scored out of bag: all rows of small sets; otherwise as many as can be scored in a fraction
-# of the training time (measured in kernel values), a third of them from P.
+# Rows scored out of bag: all rows if there are few; otherwise as many as can be scored in a
+# fraction of the training time (measured in kernel values), a third of them from P.
 SMALL_SETS = 1500
 MIN_SAMPLE, MAX_SAMPLE = 600, 2000
 FRACTION_OF_PAIRS = 0.2
@@ -67,7 +67,7 @@ class OutOfBagSample:
 def _sample_size(plan: ModelPlan) -> int:
     n_rows = plan.rows_pos + plan.rows_unl
     if n_rows <= SMALL_SETS:
-        return 3 * n_rows  # a third of that is all rows
+        return 3 * n_rows  # enough for all of P and all of U
     pairs = sum(each.n_models * each.bag_size**2 for each in plan.plans)
     pool = min(n_rows, sum(each.n_models * each.bag_size for each in plan.plans))
     return min(MAX_SAMPLE, max(MIN_SAMPLE, int(FRACTION_OF_PAIRS * pairs / pool)))
@@ -84,7 +84,7 @@ class Part:
     sample: OutOfBagSample
     values: FloatArray  # members x sampled rows, P before U; nan if the member has seen the row
     problems: Sequence[Problem]
-    drawn: IntArray  # numbers of the rows of U in any of its bags, ascending
+    drawn: IntArray  # ascending numbers of the rows of U in any of its bags
     unlabeled: Rows  # those rows, unscaled
 
     @property
@@ -112,7 +112,7 @@ def train_parts(
     on_members: Callable[[int], None] = lambda done: None,
     on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Iterator[Part]:
-    """Yield each batch of members when it is finished; rows are fetched once for all batches.
+    """Yield each batch of members as soon as it is trained; rows are fetched once for all batches.
 
     ``on_members`` receives the number of members done. Before training starts, ``on_rows`` receives
     the number of rows fetched.
@@ -155,7 +155,7 @@ def train_parts(
 
 
 def rows_drawn(problems: Sequence[Problem]) -> IntArray:
-    """Return the ascending numbers of the rows of U in any bag."""
+    """Return the ascending numbers of the rows of U that are in any bag."""
     return distinct(np.concatenate([problem.unlabeled for problem in problems]))
 
 
@@ -171,8 +171,8 @@ def fit(
 ) -> tuple[Ensemble, tuple[bool, ...]]:
     """Fit an ensemble to these problems; also return which members converged.
 
-    ``unlabeled`` holds the rows of U whose numbers are in ``drawn``, in that order. All rows are
-    scaled already.
+    ``unlabeled`` contains the rows of U whose numbers are in ``drawn``, in that order. All rows are
+    already scaled.
     """
     # one problem cannot be split across our threads: if it is large, LIBSVM uses its own
     inner_threads = run.workers() if len(problems) == 1 and not run.is_remote else 1
@@ -229,7 +229,7 @@ def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
 
 
 def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
-    """Split problems into batches large enough to be worth a task, with work for every worker."""
+    """Split problems into batches that are large enough for a task but keep all workers busy."""
     bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
     size = min(BATCH_ROWS // bag_size, len(problems) // (4 * workers))
     return [problems[at : at + max(1, size)] for at in range(0, len(problems), max(1, size))]
@@ -237,7 +237,7 @@ def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem
 
 @dataclass(frozen=True, eq=False)
 class KernelSolution:
-    """A trained member; its support vectors are numbers of its own rows or of the training set."""
+    """A trained member; its support vectors are numbered within ``rows`` or the training set."""
 
     member: Member
     converged: bool
@@ -245,7 +245,7 @@ class KernelSolution:
 
 
 class _GrowingPool:
-    """Collects the rows that members refer to: the scaled training sets and members' own rows."""
+    """Collects the rows that members refer to: scaled training sets and members' own rows."""
 
     def __init__(self, trainer: Trainer) -> None:
         self._trainer = trainer
@@ -259,7 +259,7 @@ class _GrowingPool:
         return self._size - len(rows)
 
     def add(self, solution: KernelSolution | LinearSolution, problem: Problem) -> Member:
-        """Return the member for a solution, with its support vectors' numbers in the pool."""
+        """Return the member for a solution, with its support vectors numbered within the pool."""
         if isinstance(solution, LinearSolution):
             number = self._appended(solution.weights)
             return Member(np.array([number]), np.ones(1), solution.rho, 1)
@@ -293,7 +293,7 @@ class Trainer:
     def from_data(
         cls, plan: ModelPlan, data: PUData, unlabeled: Rows, drawn: IntArray, inner_threads: int
     ) -> Trainer:
-        """Scale all of P and the rows of U whose numbers are in ``drawn``, as the plan needs."""
+        """Scale all of P and these rows of U, numbered by ``drawn``, as the plan requires."""
         sets = {}
         for kind in plan.scalings:
             weighted = any(p.scale == kind and p.relevance_power is not None for p in plan.plans)
@@ -317,7 +317,7 @@ class Trainer:
 
 
 class _TrainingSet:
-    """Rows that bags are drawn from. The solvers' copies of them are not pickled but rebuilt."""
+    """Rows that bags are drawn from. The solvers' copies are not pickled but rebuilt."""
 
     def __init__(self, rows: Rows, inner_threads: int = 1, bins: FeatureBins | None = None) -> None:
         self.rows = rows.without_zeros()
@@ -386,7 +386,7 @@ class _TrainingSet:
     def _train_kernel(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
     ) -> KernelSolution | LinearSolution:
-        """Return LIBSVM's solution, with kernel values computed in whichever way suits the bag."""
+        """Return LIBSVM's solution, computing kernel values in the way that suits the bag."""
         bag = _Bag.from_numbers(positive, unlabeled)
         rows = self._bag_rows.bag(bag.numbers, problem.kernel, needed=problem.n_negative > 0)
         if rows is not None:
@@ -404,7 +404,7 @@ class _TrainingSet:
 
 @dataclass(frozen=True, eq=False)
 class _Bag:
-    """The distinct rows of a bag, and the position of each drawn row among them, P before U."""
+    """A bag's distinct rows, and the position of each drawn row among them, P before U."""
 
     numbers: IntArray
     place: IntArray
@@ -429,7 +429,8 @@ class _Bag:
     def solution(
         self, problem: Problem, found: Solution, rows: DenseBag | SparseBag
     ) -> KernelSolution | LinearSolution:
-        """Return the member for a solver's solution; repeated rows are merged."""
+        """Return the member for a solver's solution, with repeated rows merged."""
+
         place = self.place[found.support]
         coefficients = np.bincount(
             place, weights=found.coefficients, minlength=len(self.numbers)

@@ -27,16 +27,16 @@ from resvm_cli.svm.kernels import SERIAL
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
-UNLIKE_ANY = -2  # the number shared by all contents that no scored row has
-POOL_CELLS_AT_ONCE = 1 << 24  # support vectors times features of the members scored together
+UNLIKE_ANY = -2  # the content number of all training rows that equal no scored row
+POOL_CELLS_AT_ONCE = 1 << 24  # support vectors times features, for members scored together
 
 
 def decide_out_of_bag(
     member_values: FloatArray, unseen: BoolArray, groups: Sequence[Group] | None = None
 ) -> Decisions:
-    """Return votes and decision values over members that have not seen each row; nan if none.
+    """Return each row's votes and decision values over members that have not seen it; nan if none.
 
-    Sums over these members are scaled up to all members, so that rows are comparable.
+    Sums over these members are scaled up to the number of all members, so that rows are comparable.
     """
     n_models = member_values.shape[1]
     n_members = unseen.sum(axis=1)
@@ -66,10 +66,10 @@ class TrainingRows:
         groups: IntArray | None = None,
         scored: Rows | None = None,
     ) -> None:
-        """Number the rows; ``unlabeled`` holds the rows of U listed in ``drawn``, or all of U.
+        """Number the rows; ``unlabeled`` contains the rows of U listed in ``drawn``, or all of U.
 
-        ``groups`` assigns a group to each row of P and U. If only the rows in ``scored`` will be
-        looked up, all other contents share one number.
+        ``groups`` assigns a group to each row of P and U. If ``scored`` is given, only these rows
+        may be looked up, and all other contents share one number.
         """
         self.n_positives = len(positives)
         self.groups = groups
@@ -94,7 +94,7 @@ class TrainingRows:
 
     @property
     def all_contents(self) -> IntArray:
-        """The content numbers of all rows of P and of the rows of U held here."""
+        """The content numbers of P and of the rows of U given to the constructor."""
         return np.concatenate([self._positive, self._unlabeled])
 
     def contents(self, numbers: IntArray, rows: Rows) -> IntArray:
@@ -129,7 +129,7 @@ class EqualRows:
 
     @classmethod
     def find(cls, rows: Rows, blocks: Iterable[Rows], *, precomputed: bool) -> EqualRows:
-        """Compare rows with a set, given in blocks; serial numbers do not count."""
+        """Compare rows with a set, given in blocks; serial numbers are ignored."""
 
         def content(rows: Rows) -> Rows:
             return rows.entries(rows.indices != SERIAL) if precomputed else rows
@@ -157,7 +157,7 @@ class EqualRows:
 
 
 def _found(hashes: Hashes, among: Hashes) -> IntArray:
-    """Return the positions of the hashes that are among those given in ascending order."""
+    """Return the positions of the hashes that are in ``among``, which is ascending."""
     first = np.searchsorted(among, hashes, "left")
     return np.flatnonzero(first < np.searchsorted(among, hashes, "right"))
 
@@ -165,8 +165,8 @@ def _found(hashes: Hashes, among: Hashes) -> IntArray:
 def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
     """Return short digests of the rows' contents, ignoring explicit zeros.
 
-    Rows without features are told apart by row number: otherwise one such row in a bag would count
-    as having seen all of them, and none would be out of bag.
+    Rows without features are identified by row number: otherwise a member with one such row in its
+    bag would have seen all of them, and none would be out of bag.
     """
     keys = rows.without_zeros().content_keys()
     return [
@@ -176,7 +176,7 @@ def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
 
 
 class _Sightings:
-    """Which member has seen which keys; keys are integers, and negative keys were never seen."""
+    """Which members have seen which keys; keys are integers, and negative keys are never seen."""
 
     def __init__(self, seen: Sequence[IntArray]) -> None:
         self.n_models = len(seen)
@@ -213,18 +213,18 @@ class UnseenMask:
         return self._contents.n_models
 
     def unseen(self, numbers: IntArray, rows: Rows) -> BoolArray:
-        """Return a rows x members mask: true if the bag lacks the row, its equals and its group."""
+        """Return a rows x members mask: true if the bag lacks the row, equal rows and its group."""
         return self._unseen(numbers, self._training_rows.contents(numbers, rows))
 
     def unseen_like(self, equal: EqualRows) -> BoolArray:
-        """Return the mask for rows that equal rows of U: unseen only if all of these are."""
+        """Return the mask for rows that equal rows of U: unseen if all of those are unseen."""
         masks = np.ones((len(equal.contents), self.n_models), bool)
         numbers = equal.numbers + self._training_rows.n_positives
         np.logical_and.at(masks, equal.found, self.unseen(numbers, equal.rows))
         return masks[equal.contents]
 
     def all_unseen(self) -> BoolArray:
-        """Return the mask for all rows of P and for the rows of U among the training rows."""
+        """Return the mask for P and for the rows of U among the training rows."""
         contents = self._training_rows.all_contents
         return self._unseen(np.arange(len(contents)), contents)
 
@@ -241,8 +241,9 @@ def stored_values(
 ) -> FloatArray:
     """Return members x rows: each member's value on the rows it has not seen, nan elsewhere.
 
-    A member's values do not depend on the other members, so parts of an ensemble scored elsewhere
-    join to the same bytes. A row's value does not depend on other rows, so threads can split them.
+    A member's values do not depend on other members, so joining separately scored parts of an
+    ensemble gives the same bytes. A row's values do not depend on other rows, so threads can split
+    them.
     """
     result = np.full((len(ensemble.members), len(rows)), np.nan)
     pieces = [slice(at, min(at + BLOCK_ROWS, len(rows))) for at in range(0, len(rows), BLOCK_ROWS)]

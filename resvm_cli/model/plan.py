@@ -1,4 +1,4 @@
-"""Everything that determines how members are drawn and trained: one setting, or several pooled.
+"""Plans: everything that determines how members are drawn and trained, with defaults resolved.
 
 The three methods differ only in their bags and penalties. Members are numbered consecutively across
 settings, and member i depends only on (seed, i), its setting and the data.
@@ -47,8 +47,8 @@ MAX_ROWS = 2**53
 DEFAULT_FRACTION = 1.0  # of |P|, drawn with replacement
 DEFAULT_RATIO = 2.0  # rows of U per row of P
 DEFAULT_W_POS = 0.7
-# Known negatives, chosen by studies/campaigns.py: their penalty relative to a row of U, and rows of
-# U per known negative in a bag. More of them, or heavier ones, crowd out the rest of U.
+# Known negatives: their penalty relative to rows of U, and rows of U per known negative in a bag,
+# chosen by studies/campaigns.py. More of them, or larger penalties, crowd out the rest of U.
 DEFAULT_W_NEG = 1.0
 UNL_PER_NEG = 3
 MIN_N_POS, MAX_N_POS = 5, 200
@@ -59,7 +59,7 @@ _OF_NEGATIVES = ("n_neg", "w_neg", "c_neg")
 
 @dataclass(frozen=True)
 class Plan:
-    """One setting with all defaults resolved, as trained and as written to the manifest."""
+    """One setting with all defaults resolved, as it is trained and written to the manifest."""
 
     method: MethodName
     kernel: Kernel
@@ -80,7 +80,7 @@ class Plan:
     scale: ScalingName | None = None  # how its members' rows are scaled
     relevance_power: float | None = None  # None: features are not weighted
     rows_neg: int = 0  # known negatives
-    n_neg: int = 0  # those in a bag
+    n_neg: int = 0  # known negatives per bag
     w_neg: float | None = None  # None without known negatives
     c_neg: float = 0.0
 
@@ -90,13 +90,13 @@ class Plan:
 
     @property
     def feature_weights(self) -> str:
-        """The parameter that gives these weights."""
+        """The value of the parameter that results in these weights."""
         if self.relevance_power is None:
             return "none"
         return f"{RELEVANCE}:{float(self.relevance_power)!r}".removesuffix(".0")
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters that determine the model, for the manifest and for reports."""
+        """Return the parameters that determine the model, for the manifest and reports."""
         *sizes, last = _PARAMETERS
         bias = ["bias"] if self.solver == "liblinear" else []
         power = [] if self.relevance_power is None else ["relevance_power"]
@@ -122,7 +122,7 @@ class Plan:
             positive_weights=PositiveWeights(np.zeros(0))
             if content.get("bags") == bags.WEIGHTED_RULE
             else None,
-            # format 2 describes the scaling of all members instead of naming it
+            # format 2 describes one scaling for all members here; format 3 only names it
             scale=scaling["kind"] if isinstance(scaling, dict) else scaling,
             relevance_power=parameters.get("relevance_power"),
             rows_neg=rows_neg,
@@ -132,7 +132,7 @@ class Plan:
         return plan
 
     def _require_sense(self) -> None:
-        """Raise ValueError for values that no plan can have."""
+        """Raise ValueError if a value is impossible in a plan."""
         whole = (
             (self.n_models, MAX_MEMBERS),
             (self.n_pos, MAX_BAG_ROWS),
@@ -160,7 +160,7 @@ class Plan:
 
 
 def default_n_pos(rows_pos: int, fraction: float = DEFAULT_FRACTION) -> int:
-    """Return a fraction of |P|, clamped: enough rows to learn from, but no more than is useful."""
+    """Return a fraction of |P|, clamped: enough rows to learn from, but no more than are useful."""
     return min(MAX_N_POS, max(MIN_N_POS, int(rows_pos * fraction)))
 
 
@@ -185,8 +185,8 @@ def _kernel(params: MethodParameters, n_features: int, variance: Callable[[], fl
 def _solver(params: MethodParameters, bag_size: int, *, with_negatives: bool) -> SolverName:
     if with_negatives and (params.solver == "liblinear" or params.bias is not None):
         raise ParameterError(
-            "LIBLINEAR knows one penalty for all rows that are not positive, but known negatives"
-            " have their own",
+            "LIBLINEAR supports only one penalty for all rows that are not positive, but known"
+            " negatives have their own",
             "leave {solver} and {bias} out",
         )
     if params.solver != "auto":
@@ -206,7 +206,7 @@ def resolve_defaults(
     scale: ScalingName | None = None,
     rows_neg: int = 0,
 ) -> Plan:
-    """Derive everything that the user left open from the data."""
+    """Derive all parameters that are not set from the data."""
     if positive_weights is not None:
         require_weighted_draws(params.method)
     n_pos, n_unl = rows_pos, rows_unl
@@ -228,7 +228,7 @@ def resolve_defaults(
         c_pos += w_pos * c_neg * n_neg / n_pos
     if not (np.isfinite(c_pos) and c_pos > 0):
         raise ParameterError(
-            "the penalty of P must be positive and finite, but it is {value:g}",
+            "the penalty for P must be positive and finite, but it is {value:g}",
             "choose less extreme values of {c_unl}, {w_pos} and the bag sizes",
             value=c_pos,
         )
@@ -260,9 +260,9 @@ def resolve_defaults(
 
 
 def require_negatives(params: MethodParameters, data: PUData) -> None:
-    """Reject a penalty for known negatives if there are none."""
+    """Reject a weight for known negatives if there are none."""
     if params.w_neg is not None and not len(data.negatives):
-        raise ParameterError("{w_neg} is a penalty of known negatives, but there are none")
+        raise ParameterError("{w_neg} applies to known negatives, but there are none")
 
 
 Bag: TypeAlias = tuple[IntArray, IntArray]
@@ -296,7 +296,7 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
 def bag_of(plan: Plan, member: int) -> Bag:
     """Draw a member's rows of P and U, which depend only on ``bag_key`` and the member.
 
-    Known negatives follow the rows of U, and are numbered after all of U.
+    Known negatives follow the drawn rows of U, and are numbered after all rows of U.
     """
     if plan.method == "cwsvm":  # paper, section 2.1
         return np.arange(plan.rows_pos), np.arange(plan.rows_unl + plan.rows_neg)
@@ -313,7 +313,7 @@ def bag_of(plan: Plan, member: int) -> Bag:
 
 
 def bag_key(plan: Plan) -> tuple[object, ...]:
-    """Return a key: plans with equal keys have the same bags."""
+    """Return a key such that plans with equal keys have the same bags."""
     sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.n_neg)
     rows = (plan.rows_pos, plan.rows_unl, plan.rows_neg)
     return (plan.method, plan.seed, *sizes, *rows, plan.positive_weights)
@@ -328,7 +328,7 @@ class ModelPlan:
 
     @classmethod
     def from_plan(cls, plan: Plan) -> ModelPlan:
-        """Make the plan of a model with one setting."""
+        """Return the plan of a model with one setting."""
         return cls((plan,), (1.0,))
 
     @classmethod
@@ -337,7 +337,7 @@ class ModelPlan:
         settings: Sequence[Setting],
         data: PUData,
     ) -> ModelPlan:
-        """Derive everything that the settings leave open from the data."""
+        """Derive all parameters that the settings do not set from the data."""
         plans = []
         for setting in settings:
             require_negatives(setting.params, data)
@@ -357,12 +357,12 @@ class ModelPlan:
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
 
     def with_cache(self, cache_mb: float) -> ModelPlan:
-        """Return the plan with at most this much cache per solver, which changes no result."""
+        """Return the plan with at most this much cache per solver, which affects no result."""
         plans = (replace(plan, cache_mb=min(plan.cache_mb, cache_mb)) for plan in self.plans)
         return replace(self, plans=tuple(plans))
 
     def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
-        """Return the plan with the weights of P, which a manifest stores only as a digest."""
+        """Return the plan with these weights of P, of which a manifest stores only a digest."""
         plans = [replace(plan, positive_weights=positive_weights) for plan in self.plans]
         return replace(self, plans=tuple(plans))
 
@@ -397,7 +397,7 @@ class ModelPlan:
 
     @property
     def needs_format_3(self) -> bool:
-        """Whether a manifest of format 2 could not describe the plan."""
+        """Whether the plan cannot be described by a manifest of format 2."""
         kernels = {plan.kernel.name for plan in self.plans}
         return (
             max(len(self.scalings), len(kernels)) > 1
@@ -435,7 +435,7 @@ class ModelPlan:
         )
 
     def description(self, groups: Sequence[Group]) -> dict[str, Any]:
-        """Describe, for the manifest, everything that members depend on except the data."""
+        """Describe everything that members depend on, except the data, for the manifest."""
         settings = []
         for plan, group in zip(self.plans, groups, strict=True):
             settings.append(

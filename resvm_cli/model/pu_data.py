@@ -1,6 +1,6 @@
 """The interface to P and U for training, tuning and ranking, with an in-memory implementation.
 
-P is small and stays in memory. Rows of U are fetched by number, or all of them in blocks. The same
+P is small and stays in memory. U is read in blocks, or only the rows with given numbers. The same
 rows give the same model whether they come from files or from memory.
 """
 
@@ -29,9 +29,9 @@ SAMPLE_ROWS = 10_000  # of P and of U each, for quantiles and bins
 
 
 class PUData(ABC):
-    """Both sets, summarized in one pass over every row, and perhaps known negatives.
+    """P and U, summarized in one pass over all rows, and any known negatives.
 
-    Known negatives are in memory like P. They are numbered after the rows of U.
+    Known negatives are in memory, like P. They are numbered after the rows of U.
     """
 
     positives: Rows
@@ -65,7 +65,7 @@ class PUData(ABC):
         """Return the rows of U with these ascending numbers."""
 
     def fetch(self, numbers: IntArray) -> Rows:
-        """Return the rows of U, and the known negatives, with these ascending numbers."""
+        """Return the rows of U and the known negatives with these ascending numbers."""
         if not len(self.negatives):
             return self.fetch_unlabeled(numbers)
         first = int(np.searchsorted(numbers, self.n_unlabeled))
@@ -74,7 +74,7 @@ class PUData(ABC):
 
     @abstractmethod
     def unlabeled(self) -> Iterator[Rows]:
-        """Yield all rows of U, in order, in blocks."""
+        """Yield all rows of U in blocks, in order."""
 
     @abstractmethod
     def ids(self) -> list[str]:
@@ -91,30 +91,30 @@ class PUData(ABC):
 
     @property
     def encoding(self) -> dict[str, Any] | None:
-        """How columns became features, for the manifest; None unless they have names."""
+        """How columns were turned into features, for the manifest; None without column names."""
         return None
 
     @property
     def feature_names(self) -> Sequence[Any] | None:
-        """The names of the features in order; None if they only have numbers."""
+        """The names of the features, in order; None if they only have numbers."""
         return None if self.encoding is None else self.encoding["features"]
 
     def feature_name(self, feature: int, names: Sequence[Any] | None = None) -> str:
-        """Return the name of a feature, from these names or those of the data, or its number."""
+        """Return a feature's name from ``names`` or the data, or its number if there are none."""
         names = self.feature_names if names is None else names
         if names is None:
             return str(feature)
         index = feature if self.zero_based else feature - 1
         if index >= len(names):
             raise DataError(
-                f"the model uses feature {feature:,}, but the map ends at {len(names):,}",
-                "use the map that was written together with the training rows",
+                f"the model uses feature {feature:,}, but the feature map ends at {len(names):,}",
+                "use the feature map that was written together with the training rows",
             )
         return str(names[index])
 
     @property
     def checked(self) -> bool:
-        """Whether every row of U was checked."""
+        """Whether all rows of U were checked."""
         return True
 
     @property
@@ -124,14 +124,14 @@ class PUData(ABC):
 
     @property
     def n_features(self) -> int:
-        """The number of features: as declared, else up to the largest index seen."""
+        """The declared number of features, or else the number implied by the largest index."""
         largest = max(summary.max_index for summary in self._summaries)
         seen = largest + 1 if self.zero_based else largest
         declared = self._declared_features
         if declared is not None and seen > declared:
             raise DataError(
                 Message(
-                    "the data has feature {largest}, but {features} is {declared}",
+                    "the data contains feature {largest}, but {features} is {declared}",
                     largest=largest,
                     declared=declared,
                 ),
@@ -141,7 +141,7 @@ class PUData(ABC):
 
     @cached_property
     def scaling(self) -> Scaling | None:
-        """The requested scaling; for ``auto``, the one that the features suggest."""
+        """The requested scaling; for ``auto``, the one that the features call for."""
         if self._scale == "quantile":
             return self.scaling_by("quantile")
         if self._stats is None:
@@ -151,7 +151,7 @@ class PUData(ABC):
         return None if kind is None else LinearScaling.learn(kind, summary)
 
     def scaling_by(self, kind: ScalingName | None) -> Scaling | None:
-        """The scaling of this kind: the one requested, or quantile scaling."""
+        """Return the scaling of this kind: the requested one or quantile scaling."""
         if kind not in self._scalings:
             if kind == "quantile":
                 self._scalings[kind] = QuantileScaling.learn(self.sampled_rows)
@@ -163,7 +163,7 @@ class PUData(ABC):
 
     @cached_property
     def sampled_rows(self) -> Rows:
-        """The rows, unscaled, from which quantiles and bins are learned, without labels."""
+        """The unscaled rows from which quantiles and bins are learned, without labels."""
         bits = randomness.run_bits(0, randomness.QUANTILE_ROWS)
         positive = randomness.sample(bits, len(self.positives), SAMPLE_ROWS)
         unlabeled = randomness.sample(bits, self.n_unlabeled, SAMPLE_ROWS)
@@ -172,19 +172,19 @@ class PUData(ABC):
         return Rows.concatenate([self.positives.take(positive), self.fetch(numbers)])
 
     def bins(self, kind: ScalingName | None) -> FeatureBins:
-        """The bins used to weight features in rows scaled this way."""
+        """Return the bins for feature weights of rows scaled this way."""
         if kind not in self._bins:
             self._bins[kind] = FeatureBins.learn(self.scaled(self.sampled_rows, kind))
         return self._bins[kind]
 
     @property
     def scaling_is_auto(self) -> bool:
-        """Whether scaling is ``auto``, so that the features decide."""
+        """Whether scaling is ``auto``: the features decide."""
         return self._scale == "auto"
 
     @property
     def scaling_is_open(self) -> bool:
-        """Whether scaling is ``auto`` and the features suggest scaling."""
+        """Whether scaling is ``auto`` and the features call for scaling."""
         return self.scaling_is_auto and self.scaling is not None
 
     @property
@@ -197,12 +197,15 @@ class PUData(ABC):
         return rows if scaling is None else scaling.apply(rows)
 
     def variance(self, kind: ScalingName | None) -> float:
-        """Return the variance of scaled entries of P and U; for quantile scaling, of a sample."""
+        """Return the variance of P's and U's scaled entries; for quantile scaling, of a sample."""
         scaling = self.scaling_by(kind)
         if isinstance(scaling, LinearScaling) and self._stats is not None and self.n_features:
             spread = scaling.variance(self._stats.summary(), self.n_features)
             if not np.isfinite(spread):
-                raise DataError("the variance of the scaled values is too large for a double")
+                raise DataError(
+                    "the variance of the scaled values is too large for a double",
+                    Message("set {gamma} to a number, or use {scale:quantile}"),
+                )
             return spread
         if scaling is not None:
             summary = DataSummary()
@@ -249,17 +252,17 @@ class PUData(ABC):
     def _note_doubts(self, repeated: RepeatedRows | None, advice: Text) -> None:
         """Add notes on rows of P that are in U, with advice, and on rows without features."""
         if self.summary_unl.n_rows and self.summary_pos.digest() == self.summary_unl.digest():
-            self.notes.append("P and U contain the same rows: is one of the files wrong?")
+            self.notes.append("P and U contain the same rows: is one of them the wrong file?")
         elif repeated is not None and (note := repeated.note(advice)):
             self.notes.append(note)
         if note := empty_note(self.positives):
             self.notes.append(note)
         if self.summary_unl.n_rows and not self.summary_unl.n_nonzeros:
-            self.notes.append("no row of U has a feature: is it the right file?")
+            self.notes.append("no row of U has any features: is it the right file?")
 
 
 def _description_of_groups(groups: IntArray) -> dict[str, Any]:
-    """Describe how rows are grouped, regardless of group names."""
+    """Describe how rows are grouped, regardless of the groups' names."""
     _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
     in_order = np.argsort(np.argsort(first))[numbers.reshape(-1)]  # by first appearance
     digest = hashlib.sha256(in_order.astype("<i8").tobytes()).hexdigest()
@@ -282,7 +285,11 @@ class MemoryData(PUData):
         encoding: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        """``groups`` and ``ids`` have one entry per row: P, U, negatives; ``weights`` cover P."""
+        """Check and summarize the rows.
+
+        ``groups`` and ``ids`` have one entry per row (P, then U, then known negatives), and
+        ``weights`` one per row of P.
+        """
         super().__init__(**settings)
         negatives = self.negatives if negatives is None else negatives
         for name, rows in (("P", positives), ("U", unlabeled), ("N", negatives)):
@@ -323,7 +330,7 @@ class MemoryData(PUData):
         precomputed: bool = False,
         **settings: Any,
     ) -> MemoryData:
-        """From a matrix; masks mark P and known negatives; kernel values get serial numbers."""
+        """Split a matrix by masks of P and known negatives; kernel values get serial numbers."""
         chosen = np.asarray(positive, bool)
         if chosen.shape != (matrix.shape[0],):
             raise DataError(f"{chosen.size:,} labels, but the matrix has {matrix.shape[0]:,} rows")

@@ -1,8 +1,8 @@
-"""Feature scaling that is learned with the model and applied by it.
+"""Feature scaling: learned with a model and applied by it.
 
-The linear scalings follow scikit-learn's arithmetic for dense data operation by operation, so that
-equal constants give bit-for-bit equal results: x / scale, x * scale + min, (x - mean) / scale.
-Quantile scaling replaces a value with its rank, so that monotone transformations do not matter.
+The linear scalings use the same arithmetic as scikit-learn for dense data, so equal constants give
+bit-for-bit equal results: x / scale, x * scale + min, (x - mean) / scale. Quantile scaling replaces
+a value with its rank, so that monotone transformations do not matter.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows, median
 from resvm_cli.svm import _blocks
 
-# Statistics take six numbers for every index up to the largest.
+# Statistics take six numbers per index, up to the largest index.
 MAX_FEATURES = 1 << 26
-WIDE = 10.0  # a feature range this many times the median range calls for scaling
-LARGE = 30.0  # so do absolute values above this
-MIN_FILLED = 0.5  # with at least this fraction of nonzeros, rows may as well be dense
+WIDE = 10.0  # a feature this many times as wide as the median feature calls for scaling
+LARGE = 30.0  # and so do absolute values above this
+MIN_FILLED = 0.5  # with at least this fraction of nonzeros, rows may as well become dense
 DENSE_CELLS = 1 << 21
-QUANTILE_STEPS = 200  # a curve has a knot for each step of the ranks, from 0 to 1
-MAX_RANGES = 1 << 22  # features whose ranges are compared
-ROUNDING = 1e-9  # of constants, relative
-MAX_KNOTS = 1 << 22  # of all features; a manifest with more would be too large to be read
+QUANTILE_STEPS = 200  # a curve has a knot for each step of the ranks from 0 to 1
+MAX_RANGES = 1 << 22  # indices up to which ranges are compared
+ROUNDING = 1e-9  # relative error of the constants
+MAX_KNOTS = 1 << 22  # of all features; a manifest with more would be too large to read
 
 
 class FeatureStats:
     """Count, extremes, mean and variance of each feature, from one pass over blocks of rows.
 
     Entries are added one by one in row order, relative to each feature's first value. The result
-    does not depend on the block size, and values far from zero lose no digits.
+    therefore does not depend on the block size, and values far from zero lose no digits.
     """
 
     def __init__(self) -> None:
@@ -64,14 +64,14 @@ class FeatureStats:
             apart = values - self._pivot[indices]
             np.add.at(self._sum, indices, apart)
             np.add.at(self._squares, indices, apart * apart)
-        np.add.at(self._count, indices, 1.0)  # an integer would be cast one by one
+        np.add.at(self._count, indices, 1.0)  # an integer would be cast once per entry
         np.minimum.at(self._low, indices, values)
         np.maximum.at(self._high, indices, values)
 
     def _grow(self, size: int) -> None:
         if size > MAX_FEATURES:
             raise DataError(
-                f"index {size - 1} is too large for scaling; the limit is {MAX_FEATURES - 1:,}",
+                f"feature {size - 1:,} cannot be scaled: the largest index is {MAX_FEATURES - 1:,}",
                 Message("use {scale:none}, or renumber the features"),
             )
         old = len(self._count)
@@ -81,12 +81,12 @@ class FeatureStats:
             self._set_columns(columns)
 
     def summary(self) -> FeatureSummary:
-        """Return the statistics of every feature that occurs, zeros included."""
+        """Return the statistics, zeros included, of every feature that occurs."""
         indices = np.flatnonzero(self._count)
         count = self._count[indices]
         with np.errstate(over="ignore", invalid="ignore"):
             apart = self._sum[indices] / count
-            # over the nonzero entries
+            # of the nonzero entries
             mean = self._pivot[indices] + apart
             spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
         low, high = self._low[indices], self._high[indices]
@@ -117,13 +117,13 @@ class FeatureSummary:
 
     @property
     def advised(self) -> ScalingName | None:
-        """The scaling to use, or None if none is needed; sparse rows stay sparse."""
+        """The scaling to use, or None if none is needed; sparse rows remain sparse."""
         if self.advice() is None:
             return None
         return "standard" if self.filled >= MIN_FILLED else "maxabs"
 
     def advice(self) -> str | None:
-        """Why scaling is advisable, or None if it is not."""
+        """Return why scaling is advisable, or None if it is not."""
         with np.errstate(over="ignore", invalid="ignore"):
             ranges = (self.high - self.low)[self.high > self.low]
             if not len(ranges):
@@ -138,7 +138,7 @@ class FeatureSummary:
 
 
 class Scaling(ABC):
-    """Scaling constants for each feature of the training data; other features stay unscaled."""
+    """Scaling constants for each feature of the training data; other features are not scaled."""
 
     kind: ScalingName
     indices: IntArray
@@ -146,15 +146,15 @@ class Scaling(ABC):
 
     @abstractmethod
     def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
-        """Return the scaled values of features, given by their positions among ``indices``."""
+        """Return the scaled values of the features at these positions in ``indices``."""
 
     @abstractmethod
     def extremes(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return the lowest and highest training value of each feature; None if unknown."""
+        """Return the smallest and largest training value of each feature; None if unknown."""
 
     @abstractmethod
     def _is_sound(self) -> bool:
-        """Whether constants from a manifest, finite and in one dimension, fit together."""
+        """Whether constants from a manifest, already known to be finite vectors, are consistent."""
 
     def description(self) -> dict[str, Any]:
         arrays = {name: getattr(self, name).tolist() for name in self._constants}
@@ -182,12 +182,12 @@ class Scaling(ABC):
 
     @cached_property
     def moves_zeros(self) -> bool:
-        """Whether zeros become nonzero, so that rows become dense."""
+        """Whether zeros become nonzero, which makes rows dense."""
         return bool(self._zeros.any())
 
     @cached_property
     def _zeros(self) -> FloatArray:
-        """The scaled value of a zero, for each feature."""
+        """The scaled value of zero for each feature."""
         return self._scaled(np.zeros(len(self.indices)), np.arange(len(self.indices)))
 
     def apply(self, rows: Rows) -> Rows:
@@ -210,7 +210,7 @@ class Scaling(ABC):
         return Rows.concatenate(filled)
 
     def _filled(self, rows: Rows, placed: Rows, known: npt.NDArray[np.bool_]) -> Rows:
-        """Return dense rows: the given scaled values, and scaled zeros everywhere else."""
+        """Return dense rows with the given scaled values, and scaled zeros everywhere else."""
         filled = np.tile(self._zeros, (len(rows), 1))
         filled[rows.row_numbers[known], placed.indices[known]] = placed.values[known]
         present = filled != 0
@@ -219,7 +219,7 @@ class Scaling(ABC):
         dense = Rows(np.concatenate([[0], ends]).astype(np.int64), indices, filled[present])
         if known.all():
             return dense
-        # features absent from the training data are unchanged, in their order
+        # features that the training data lacks keep their values and their order
         row = np.concatenate([dense.row_numbers, rows.row_numbers[~known]])
         indices = np.concatenate([dense.indices, rows.indices[~known]])
         values = np.concatenate([dense.values, placed.values[~known]])
@@ -250,7 +250,7 @@ class LinearScaling(Scaling):
                 factor = 1.0 / _without_zeros(high - low)
                 shift = -low * factor
             else:
-                constant = low == high  # the variance of such features is only rounding error
+                constant = low == high  # the variance of a constant feature is only rounding error
                 factor = np.where(constant, 1.0, np.sqrt(features.variance))
                 factor, shift = _without_zeros(factor), features.mean
             unusable = ~(np.isfinite(factor) & np.isfinite(1.0 / factor) & np.isfinite(shift))
@@ -258,7 +258,7 @@ class LinearScaling(Scaling):
             first = int(np.flatnonzero(unusable)[0])
             raise DataError(
                 f"feature {features.indices[first]} ranges from {low[first]:g} to"
-                f" {high[first]:g}: doubles cannot scale it by {kind}",
+                f" {high[first]:g}: {kind} scaling is impossible in double precision",
                 "leave the feature out, or rescale it first",
             )
         return cls(kind, features.indices, shift, factor)
@@ -293,9 +293,9 @@ class LinearScaling(Scaling):
 
 @dataclass(frozen=True, eq=False)
 class QuantileScaling(Scaling):
-    """Each value replaced by its mid-rank among the training values, linear between the knots.
+    """Each value replaced by its mid-rank among the training values, interpolated between knots.
 
-    Features that are mostly zero are shifted so that zero stays zero, and rows stay sparse.
+    Features that are mostly zero are shifted so that zeros stay zero and rows stay sparse.
     """
 
     indices: IntArray
@@ -357,19 +357,20 @@ class QuantileScaling(Scaling):
 
 @dataclass(frozen=True, eq=False)
 class FeatureRanges:
-    """The range of each feature, by its index, in the training rows."""
+    """The range of each feature in the training rows, by index."""
 
     low: FloatArray
     high: FloatArray
 
     @classmethod
     def from_scalings(cls, scalings: Iterable[Scaling]) -> FeatureRanges | None:
-        """Return the ranges known from the scalings; None if there are none."""
+        """Return the ranges that the scalings imply; None if there are none."""
         known = [(one.indices, each) for one in scalings if (each := one.extremes()) is not None]
         size = 1 + max((int(indices[-1]) for indices, _ in known if len(indices)), default=-1)
         if not 0 < size <= MAX_RANGES:
             return None
-        low, high = np.full(size + 1, -np.inf), np.full(size + 1, np.inf)  # the last: any other
+        # the last entry is for all other features
+        low, high = np.full(size + 1, -np.inf), np.full(size + 1, np.inf)
         for indices, (lowest, highest) in known:
             margin = ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
             low[indices] = np.maximum(low[indices], lowest - margin)
@@ -377,7 +378,7 @@ class FeatureRanges:
         return cls(low, high)
 
     def count_outside(self, rows: Rows) -> dict[int, int]:
-        """Return how many rows are outside the range of each feature, unless none is."""
+        """Return how many rows are outside each feature's range, for features that have any."""
         features, last = rows.indices, len(self.low) - 1
         if rows.max_index > last:
             features = np.minimum(features, last)
@@ -393,7 +394,7 @@ class FeatureRanges:
 def _knots(
     feature: IntArray, values: FloatArray, heights: FloatArray, steps: int
 ) -> npt.NDArray[np.bool_]:
-    """Mark zeros, the first value of each step, and its last if the next step is far away."""
+    """Mark zeros, the first value of each step, and its last value if the next step is empty."""
     apart = np.diff(np.floor(heights * steps), prepend=-2.0, append=np.inf)
     apart[1:-1][np.diff(feature) != 0] = np.inf
     kept: npt.NDArray[np.bool_] = (apart[:-1] != 0) | (apart[1:] > 1) | (values == 0)
@@ -401,5 +402,5 @@ def _knots(
 
 
 def _without_zeros(scale: FloatArray) -> FloatArray:
-    """Replace zero scales with 1: constant features are not divided."""
+    """Replace zero scales with 1, so that constant features are not divided by 0."""
     return np.where(scale == 0, 1.0, scale)

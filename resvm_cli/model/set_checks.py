@@ -1,7 +1,7 @@
-"""Signs that P and U are not what they should be: swapped, overlapping, or prepared differently.
+"""Signs of mistakes in P and U: swapped files, overlapping sets, different preprocessing.
 
 Each check returns a note or None. Sound data must pass: natural duplicates, sets that are easy to
-separate, and tight clusters of positives are not signs of misuse.
+separate, and tight clusters of positives are not mistakes.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from resvm_cli.errors import Message, Text
 from resvm_cli.rows import BoolArray, Columns, FloatArray, Hashes, IntArray, Rows, distinct, median
 
-SWAPPED_RATIO = 10  # P this many times as large as U
+SWAPPED_RATIO = 10  # P has this many times as many rows as U
 EMPTY_FRACTION = 0.5  # of the rows of P
 REFERENCE_ROWS = 2000  # rows of U whose duplicates show how common equal rows are
-# Rows of P that are in U: this many, and this fraction, or the second one and twice the usual
-# fraction of duplicates if the data has duplicates at all.
+# Rows of P that are also in U: at least this many and this fraction of P; if the data has natural
+# duplicates, more than the last fraction beyond twice the usual one.
 MIN_REPEATED, FRACTION_REPEATED, FRACTION_BEYOND_USUAL = 3, 0.01, 0.25
 FIRST_BITS = 18
 SHIFT = np.uint64(64 - FIRST_BITS)
 SCALE_RATIO = 10.0  # between the standard deviations of most features in P and in U
-MIN_ROWS, MIN_FEATURES = 10, 3  # to tell how a set was scaled
+MIN_ROWS, MIN_FEATURES = 10, 3  # needed to recognize how a set was scaled
 MOST_FEATURES = 0.8
-NEGATIVE_FRACTION = 0.1  # of the rows of a set whose features were centered
-EXACT = 1e-4  # standard deviations by which means differ from 0 after rounding
+NEGATIVE_FRACTION = 0.1  # at least this fraction of rows is negative in a centered feature
+EXACT = 1e-4  # rounding error of the mean of a standardized feature, in standard deviations
 
 
 def swapped_note(
@@ -34,7 +34,7 @@ def swapped_note(
     """Return a note if labels or sizes suggest that P and U are swapped; nan means no label."""
     if highest_label_pos <= 0 < lowest_label_unl:
         return Message(
-            "the rows of P have labels up to {p:g}, those of U from {u:g}: are {positives} and"
+            "the largest label in P is {p:g}, and the smallest in U is {u:g}: are {positives} and"
             " {unlabeled} swapped?",
             p=highest_label_pos,
             u=lowest_label_unl,
@@ -55,15 +55,15 @@ def empty_note(positives: Rows) -> Text | None:
     if not n_empty or n_empty < EMPTY_FRACTION * len(positives):
         return None
     return (
-        f"{n_empty:,} of {len(positives):,} rows of P have no features: a model cannot learn from"
-        " them; was the file converted with the wrong columns?"
+        f"{n_empty:,} of {len(positives):,} rows of P have no features, so a model cannot learn"
+        " from them: was the file converted with the wrong columns?"
     )
 
 
 class RepeatedRows:
-    """Which rows of U have the content of a row of P; rows without features do not count.
+    """Finds rows of U that equal a row of P; rows without features do not count.
 
-    Equal rows are common in some data, so duplicates of a few rows of U are counted too.
+    Equal rows are common in some data, so duplicates of the first rows of U are counted too.
     """
 
     n_repeated = 0  # rows of U
@@ -100,8 +100,8 @@ class RepeatedRows:
         if usual and n_found / n_own <= 2 * usual + FRACTION_BEYOND_USUAL:
             return None
         return Message(
-            "{found:,} of {own:,} rows of P are in U too, as {repeated:,} rows: known positives are"
-            " then trained on as unlabeled and lead the ranking; {advice}",
+            "{found:,} of {own:,} rows of P are also in U ({repeated:,} rows), where they are"
+            " trained on as unlabeled and lead the ranking; {advice}",
             found=n_found,
             own=n_own,
             repeated=self.n_repeated,
@@ -110,11 +110,11 @@ class RepeatedRows:
 
 
 class _HashSet:
-    """Distinct hashes in ascending order; 0, which rows without features have, is left out."""
+    """Distinct hashes in ascending order, without 0, the hash of rows without features."""
 
     def __init__(self, hashes: Hashes) -> None:
         self._hashes = distinct(hashes[hashes != 0])
-        # most hashes that are not in the set differ from all others in their first bits
+        # a hash that is not in the set usually differs from all others in its first bits
         self._starts = np.zeros(1 << FIRST_BITS, bool)
         self._starts[self._hashes >> SHIFT] = True
 
@@ -130,15 +130,15 @@ class _HashSet:
 
 
 def _fraction_repeated(copies: IntArray) -> float:
-    """Return the fraction of rows that have a duplicate, given the number of rows per content."""
+    """Return the fraction of rows that have duplicates, given the number of rows per content."""
     return float(copies[copies > 1].sum() / max(1, copies.sum()))
 
 
 def preparation_note(positives: Rows, unlabeled: Rows) -> Text | None:
     """Return a note if P and U seem to be scaled or encoded differently.
 
-    Sets that are easy to separate are not enough: P may be far away or a tight cluster. Most
-    features must vary on another scale, or most entries of P must be features that U lacks.
+    Being easy to separate is not enough: P may be far from U or a tight cluster. Most features must
+    vary on a different scale, or most entries of P must be features that U lacks.
     """
     question = "are P and U encoded and scaled alike?"
     if min(len(positives), len(unlabeled)) < MIN_ROWS:
@@ -149,17 +149,18 @@ def preparation_note(positives: Rows, unlabeled: Rows) -> Text | None:
     columns = Columns(np.concatenate([positives.indices, unlabeled.indices]))
     own, other = _Spreads(positives, columns), _Spreads(unlabeled, columns)
     if how := own.scaled_alone(unlabeled, columns):
-        return f"in P alone, {how}, as if its file had been scaled without that of U; {question}"
+        return f"in P alone, {how}, as if P had been scaled without U; {question}"
     absent = float((other.counts[columns.places(positives.indices)] == 0).mean())
     if absent > 0.5:
-        return f"{100 * absent:.0f} % of the entries of P are features that U lacks; {question}"
+        return f"{100 * absent:.0f} % of the entries of P are in features that U lacks; {question}"
     both = (own.deviations > 0) & (other.deviations > 0)
     if not both.any():
         return None
     for (name, one), (other_name, two) in permutations((("P", own), ("U", other))):
         centered = one.n_negative[both] > NEGATIVE_FRACTION * one.n_rows
         if _are_most(centered & (two.n_negative[both] == 0)):
-            return f"most features are often negative in {name}, never in {other_name}; {question}"
+            often = f"most features are often negative in {name}, but never in {other_name}"
+            return f"{often}; {question}"
     ratio = 10 ** median(np.log10(own.deviations[both] / other.deviations[both]))
     if 1 / SCALE_RATIO < ratio < SCALE_RATIO:
         return None
@@ -198,9 +199,10 @@ class _Spreads:
         return np.bincount(place, weights=values, minlength=len(self.counts)).astype(np.float64)
 
     def scaled_alone(self, others: Rows, columns: Columns) -> str | None:
-        """Return evidence that the set was scaled by its own values, as no subset would be.
+        """Return evidence that this set was scaled by its own values alone, or None.
 
-        Features with few levels, such as counts, prove nothing: other rows have the same maximum.
+        Features with few distinct values, such as counts, prove nothing: other rows reach the same
+        maximum.
         """
         place = columns.places(others.indices)
         n_equal = np.bincount(place[others.values == self._largest[place]], minlength=len(columns))

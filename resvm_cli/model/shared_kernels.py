@@ -1,8 +1,8 @@
 """Train members on bags of in-memory rows and score all of these rows at once.
 
 Candidates share kernel values: dot products or distances between all rows are computed once, each
-kernel matrix once, and a bag's matrix is a submatrix of it. If that takes too much memory, each bag
-computes its own. The choice depends only on the number of rows.
+kernel matrix once, and a bag's matrix is a submatrix of it. If this takes too much memory, kernel
+values are computed for each bag instead. The choice depends only on the number of rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KernelTrainer(ABC):
     ) -> Iterator[FloatArray | ResvmError]:
         """Yield each ensemble's member values, members x rows, or the error that prevented them.
 
-        All ensembles have the same bags. Without ``rows``, all rows are scored, P before U.
+        All ensembles must have the same bags. Without ``rows``, all rows are scored, P before U.
         """
 
     def member_values(
@@ -55,7 +55,7 @@ class KernelTrainer(ABC):
 
 
 class SharedKernels:
-    """P and U, with values that kernels share if they fit into memory; only rows are pickled."""
+    """P and U, and values that kernels share if these fit into memory; only rows are pickled."""
 
     def __init__(self, positives: Rows, unlabeled: Rows, gram_mb: float) -> None:
         self._gram_mb = gram_mb
@@ -78,7 +78,7 @@ class SharedKernels:
     def trainer(
         self, kernel: Kernel, run: Run, *, weighted: bool = False
     ) -> Iterator[KernelTrainer]:
-        """Yield a trainer; members that weight features (``weighted``) share no values."""
+        """Yield a trainer; members with feature weights (``weighted``) share no values."""
         bag_by_bag = _BagByBag(self, replace(run, jobs=1))
         if weighted or not self.shares_kernels:
             yield bag_by_bag
@@ -116,7 +116,7 @@ class SharedKernels:
 
 @dataclass(eq=False)
 class _FromMatrix(KernelTrainer):
-    """Trains bags on submatrices of one kernel matrix, whose rows also score all data."""
+    """Trains on submatrices of one kernel matrix, which also provides the values to score rows."""
 
     _values: FloatArray
     _n_positives: int
@@ -155,7 +155,7 @@ class _FromMatrix(KernelTrainer):
         return self._lines[1]
 
 
-# For some members: rows and owners of their support vectors, coefficients, and each rho.
+# Of some members: the rows, owners and coefficients of all support vectors, and each rho.
 _Support: TypeAlias = tuple[IntArray, IntArray, FloatArray, FloatArray]
 
 
@@ -180,7 +180,7 @@ def _values(parts: Sequence[_Support], lines: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _BagByBag(KernelTrainer):
-    """Computes each bag's own kernel values, as training and prediction do."""
+    """Computes kernel values for each bag, as training and prediction do."""
 
     _kernels: SharedKernels
     _run: Run

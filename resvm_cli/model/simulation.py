@@ -1,4 +1,4 @@
-"""P, U and test sets drawn from labeled rows or the paper's 2-D problem, with known contamination.
+"""Draw P, U and test sets with known contamination from labeled rows or the paper's 2-D problem.
 
 As in the paper, contamination flips labels: of n_pos known positives, round(a n_pos) are truly
 negative; of n_unl unlabeled rows, round(b n_unl) are truly positive. No row is used twice.
@@ -77,8 +77,8 @@ def split(
     ):
         if len(present) < needed:
             raise DataError(
-                f"{needed:,} truly {name} rows are needed but there are only {len(present):,}",
-                "request smaller sets or a different contamination",
+                f"{needed:,} truly {name} rows are needed, but there are only {len(present):,}",
+                "choose smaller sets or a different contamination",
             )
     positive, negative = rng.permutation(positive), rng.permutation(negative)
     if chances is not None:
@@ -102,8 +102,9 @@ def split(
 def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
     """Return relative labeling probabilities that depend on the features.
 
-    They are e^z, with z the standardized position along a random direction: a row one standard
+    They are e^z, where z is the standardized position along a random direction: a row one standard
     deviation further along is e times as likely to be labeled.
+
     """
     present, column = np.unique(rows.indices, return_inverse=True)
     direction = rng.standard_normal(len(present))

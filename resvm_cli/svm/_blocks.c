@@ -1,9 +1,9 @@
-/* Arithmetic between rows, blocks and members that no numpy call does in one pass; the solver of bags
- * whose kernel values are known (smo.h); and the iterations that LIBSVM prints.
+/* Arithmetic on rows, blocks and members that numpy cannot do in one pass; the solver for bags whose
+ * kernel values are known (smo.h); and a reader for the iteration counts that LIBSVM prints.
  *
- * Each result is a sum in one fixed order, whatever its neighbors are. The cores do not use Python, so
- * the fuzz target can include this file. They check every index before they use it, and return NULL or
- * a complaint that names the argument with a wrong one. */
+ * Each result is a sum in a fixed order that does not depend on its neighbors. The inner functions do
+ * not use Python, so the fuzz target can include this file. They check every index before they use it,
+ * and return NULL or an error message that names the invalid argument. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,9 +12,9 @@
 
 #include "smo.h"
 
-/* One binary for every x86-64: the loader picks the widest vectors. Multiplications are fused with
- * additions only where the code says so (-ffp-contract=off), so all widths give the same bits. Builds
- * without this choice set HAS_EXP to 0 and use numpy's exp, which is then a third faster than ours. */
+/* One binary serves all x86-64 processors: the loader chooses the widest vectors. Multiplications are
+ * fused with additions only where the code says so (-ffp-contract=off), so all widths give the same
+ * bits. Other builds set HAS_EXP to 0 and use numpy's exp, which is then a third faster than ours. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(RESVM_WITHOUT_PYTHON)
 #define HAS_EXP 1
@@ -24,8 +24,8 @@
 #define WIDEST
 #endif
 
-/* A block holds one line of `width` doubles for each support row; its columns are the rows to predict.
- * Dot products to rbf exponents: -gamma * max(0, |x|^2 + |s|^2 - 2 x.s), NaN kept. */
+/* Replaces dot products with rbf exponents, -gamma * max(0, |x|^2 + |s|^2 - 2 x.s); NaN stays NaN. A
+ * block has one line of `width` doubles for each support vector; its columns are the rows to score. */
 WIDEST static void fill_exponents(double *block, size_t height, size_t width,
                                   const double *row_norms, const double *support_norms,
                                   double gamma)
@@ -40,7 +40,8 @@ WIDEST static void fill_exponents(double *block, size_t height, size_t width,
     }
 }
 
-/* Common sums s of two rows to Tanimoto similarities: s / (a + b - s), or 1 if both rows are zero. */
+/* Replaces the common sum s of two rows with their Tanimoto similarity: s / (a + b - s), or 1 if both
+ * rows are zero. */
 WIDEST static void fill_tanimoto(double *block, size_t height, size_t width, const double *row_norms,
                                const double *support_norms)
 {
@@ -54,9 +55,9 @@ WIDEST static void fill_tanimoto(double *block, size_t height, size_t width, con
     }
 }
 
-/* x + SHIFT is a double whose last bits are the integer nearest to x; power_of_two raises 2 to it. */
+/* The last bits of x + SHIFT are the integer nearest to x; power_of_two raises 2 to that power. */
 #define SHIFT 0x1.8p52
-#define UNDERFLOW -746.0 /* e^x of less is 0 */
+#define UNDERFLOW -746.0 /* e^x is 0 for any smaller x */
 
 static inline double power_of_two(double shifted)
 {
@@ -67,11 +68,11 @@ static inline double power_of_two(double shifted)
     return shifted;
 }
 
-/* Replaces each x <= 0 by e^x, NaN kept: within one unit in the last place. numpy has vector code for
- * this only with AVX-512; elsewhere it takes five times as long.
+/* Replaces each x <= 0 with e^x, accurate to one unit in the last place; NaN stays NaN. numpy has
+ * vector code for this only with AVX-512; elsewhere it takes five times as long.
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 13, whose remainder is
- * below 2^-57. The power 2^n is applied in two steps, since it may be subnormal. */
+ * below 2^-57. The power 2^n is applied in two steps, because it may be subnormal. */
 #define TIMES_PLUS(a, b, c) (fused ? __builtin_fma(a, b, c) : (a) * (b) + (c))
 
 static inline __attribute__((always_inline)) void fill_exp_by(double *at, size_t count, int fused)
@@ -116,7 +117,7 @@ __attribute__((target("avx2,fma"))) static void fill_exp_fma(double *at, size_t 
 }
 #endif
 
-/* All processors with fused multiply-add, which are nearly all, give the same bits. */
+/* All processors with fused multiply-add, that is, nearly all, give the same bits. */
 static void fill_exp(double *at, size_t count)
 {
 #if HAS_EXP
@@ -129,10 +130,10 @@ static void fill_exp(double *at, size_t count)
         fill_exp_by(at, count, 0);
 }
 
-static const char bad_starts[] = "starts does not fit: it must ascend from 0 or more to the entries";
+static const char bad_starts[] = "starts does not fit: it must ascend within the range of entries";
 
-/* sums[member] += coefficient * line, for each entry of each line. Entries of line i lie between
- * starts[i] and starts[i + 1]. With a complaint some sums are unfinished. */
+/* sums[member] += coefficient * line, for each entry of each line. The entries of line i are starts[i]
+ * to starts[i + 1]. After an error, some sums are incomplete. */
 WIDEST static const char *add_weighted(const double *block, size_t height, size_t width,
                                        const int64_t *starts, const int32_t *members,
                                        const double *coefficients, size_t n_entries, double *sums,
@@ -156,8 +157,8 @@ WIDEST static const char *add_weighted(const double *block, size_t height, size_
     return NULL;
 }
 
-/* Dot products to exponents, exponentials and the members' sums: line by line, as each stays in the
- * nearest cache. */
+/* From dot products to exponents, exponentials and the members' sums, one line at a time, so that the
+ * line stays in the nearest cache. */
 static const char *add_rbf_values(double *block, size_t height, size_t width,
                                   const double *row_norms, const double *support_norms,
                                   double gamma, const int64_t *starts, const int32_t *members,
@@ -175,8 +176,8 @@ static const char *add_rbf_values(double *block, size_t height, size_t width,
     return wrong;
 }
 
-/* Each value to the height of a piecewise linear curve there; outside its knots a curve is flat. The
- * curve numbered p has the knots starts[p] to starts[p + 1], ascending. */
+/* Replaces each value with the height of its piecewise linear curve at that point. Beyond its knots, a
+ * curve is flat. Curve p has the ascending knots starts[p] to starts[p + 1]. */
 static const char *follow_curves(double *values, const int32_t *curves, size_t count,
                                  const int64_t *starts, size_t n_curves, const double *knots,
                                  const double *heights, size_t n_knots)
@@ -213,7 +214,7 @@ static const char *follow_curves(double *values, const int32_t *curves, size_t c
     return NULL;
 }
 
-/* Sparse rows: the entries of row i lie between starts[i] and starts[i + 1]. */
+/* Sparse rows: the entries of row i are starts[i] to starts[i + 1]. */
 struct rows {
     const int64_t *starts;
     size_t count;
@@ -222,7 +223,7 @@ struct rows {
     size_t n_entries;
 };
 
-/* The range of a row's entries; the row's number is below the count. */
+/* Finds the range of a row's entries. The row's number must be below the count. */
 static const char *bounds(const struct rows *rows, size_t number, size_t *first, size_t *last)
 {
     int64_t from = rows->starts[number], to = rows->starts[number + 1];
@@ -241,13 +242,13 @@ static int are_below(const int64_t *numbers, size_t n_numbers, size_t limit)
 
 static const char bad_numbers[] = "numbers does not fit starts: there is no such row";
 
-/* Members are taken TILE at a time, so that their sums stay in registers; the rest in STEPs. */
+/* TILE members are processed at a time, so that their sums stay in registers; the rest, STEP at a time. */
 #define TILE 32
 #define STEP 8
 
-/* Weights of features: for each tile of members (then each step) one line per feature, so that numbers
- * read together are stored together. places[index] is the line of a feature; it is negative, or the
- * index is not below `reach`, if the feature has none. */
+/* Feature weights: each tile of members (and each step after the tiles) has one line per feature, so
+ * that numbers that are read together are stored together. places[index] is a feature's line. If the
+ * feature has none, it is negative, or the index is not below `reach`. */
 struct weights {
     const int32_t *places;
     size_t reach;
@@ -267,7 +268,7 @@ add_row(const struct rows *rows, size_t number, const struct weights *weights, s
     if (wrong)
         return wrong;
     for (size_t entry = first; entry < last; entry++) {
-        uint32_t index = (uint32_t)rows->indices[entry]; /* negative ones are not below reach */
+        uint32_t index = (uint32_t)rows->indices[entry]; /* a negative index becomes a large one */
         int32_t place = index < weights->reach ? weights->places[index] : -1;
         if (place < 0)
             continue;
@@ -286,8 +287,8 @@ add_row(const struct rows *rows, size_t number, const struct weights *weights, s
     return NULL;
 }
 
-/* sums[row][member], or [member][row], = the row times the member's weights, added in the order of the
- * row's entries. The width is a multiple of STEP. */
+/* sums[row][member] (or [member][row]) = the row times the member's weights, added in the order of the
+ * row's entries. The width must be a multiple of STEP. */
 WIDEST static const char *multiply_by_tiles(const struct rows *rows, const struct weights *weights,
                                      double *sums)
 {
@@ -302,7 +303,7 @@ WIDEST static const char *multiply_by_tiles(const struct rows *rows, const struc
     return wrong;
 }
 
-/* A sparse matrix by its columns: the entries of column c lie between starts[c] and starts[c + 1]. */
+/* A sparse matrix stored by columns: the entries of column c are starts[c] to starts[c + 1]. */
 struct columns {
     const int64_t *starts;
     size_t count;
@@ -311,12 +312,12 @@ struct columns {
     size_t n_entries;
 };
 
-/* Rows that are multiplied before their products are written: as many as fill a cache line. */
+/* The number of rows that are multiplied before their products are written: they fill a cache line. */
 #define ROWS_TOGETHER 8
 
 /* block[line][row] = line . row, added in the order of the row's entries; features without a place are
- * skipped. The block has `height` lines and one column per row; `scratch` holds ROWS_TOGETHER columns.
- * With `minimum` the smaller of two numbers replaces their product. */
+ * skipped. The block has `height` lines and one column per row; `scratch` has room for ROWS_TOGETHER
+ * columns. With `minimum`, the smaller of two numbers replaces their product. */
 static const char *multiply_rows(const struct rows *rows, const int32_t *places, size_t reach,
                                  const struct columns *matrix, double *block, size_t height,
                                  double *scratch, int minimum)
@@ -339,7 +340,7 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
                     return "places does not fit column_starts: there is no such column";
                 int64_t from = matrix->starts[place], to = matrix->starts[place + 1];
                 if (from < 0 || to < from || (uint64_t)to > matrix->n_entries)
-                    return "column_starts does not fit: it must ascend from 0 or more to the lines";
+                    return "column_starts does not fit: it must ascend within the range of lines";
                 const double value = rows->values[entry];
                 for (int64_t other = from; other < to; other++) {
                     size_t line = (uint32_t)matrix->lines[other];
@@ -357,7 +358,7 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
     return NULL;
 }
 
-/* Marks the features that any of these rows has, and counts the rows' entries. */
+/* Marks the features that occur in any of these rows, and counts the rows' entries. */
 static const char *mark_features(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
                                  unsigned char *marks, size_t reach, int64_t *count)
 {
@@ -379,7 +380,7 @@ static const char *mark_features(const struct rows *rows, const int64_t *numbers
     return wrong;
 }
 
-/* Writes these rows into the lines of a dense matrix of zeros, features at their places. */
+/* Writes these rows into the lines of a dense matrix of zeros, with features at their places. */
 static const char *spread_rows(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
                                const int32_t *places, size_t reach, double *matrix, size_t width)
 {
@@ -401,8 +402,8 @@ static const char *spread_rows(const struct rows *rows, const int64_t *numbers, 
     return wrong;
 }
 
-/* The entries of rows by column, in the order of rows: starts gets one more than there are columns,
- * lines the row of each entry and `transposed` its value. */
+/* Sorts the rows' entries by column and, within a column, by row. `starts` has one number more than
+ * there are columns; `lines` receives each entry's row, and `transposed` its value. */
 static const char *transpose_rows(const struct rows *rows, int64_t *starts, size_t n_columns,
                                   int32_t *lines, double *transposed)
 {
@@ -415,7 +416,7 @@ static const char *transpose_rows(const struct rows *rows, int64_t *starts, size
     }
     for (size_t column = 0; column < n_columns; column++)
         starts[column + 1] += starts[column];
-    /* each start moves on to where the next column begins; in the end all are moved back by one */
+    /* each start advances to the beginning of the next column; at the end, all are moved back by one */
     size_t at = 0;
     for (size_t number = 0; number < rows->count; number++) {
         size_t first, last;
@@ -435,9 +436,9 @@ static const char *transpose_rows(const struct rows *rows, int64_t *starts, size
     return NULL;
 }
 
-/* The rank of each number from 1 on, equal ones in their order; 0.0 and -0.0 are equal, and nan is
- * last. The scratch holds twice as many numbers; ranks may overwrite the values. A radix sort by 11
- * bits takes a tenth of the time of one that compares. */
+/* Ranks the numbers from 1; equal numbers keep their order, 0.0 equals -0.0, and nan comes last. The
+ * scratch has room for twice as many numbers; the ranks may overwrite the values. A radix sort by 11
+ * bits takes a tenth of the time of a comparison sort. */
 #define DIGIT 11
 #define DIGITS 3
 
@@ -478,8 +479,8 @@ static void rank_values(const float *values, size_t count, int descending, uint6
     }
 }
 
-/* LIBSVM reports its iterations only in what it prints. This reads them, in the thread that trains and
- * without the interpreter, and prints nothing. */
+/* LIBSVM reports its iterations only in its printed output. This function reads them in the training
+ * thread, without the interpreter, and prints nothing. */
 #define ITERATIONS "\noptimization finished, #iter = "
 
 static _Thread_local int64_t iterations;
@@ -498,20 +499,20 @@ static int is_product(size_t size, size_t a, size_t b)
     return a == 0 ? size == 0 : size % a == 0 && size / a == b;
 }
 
-/* A width that Python gives; 0 for one that is none. */
+/* Converts a width given by Python; 0 if it is invalid. */
 static size_t size_from(const struct argument *argument)
 {
     return argument->whole > 0 ? (size_t)argument->whole : 0;
 }
 
-/* The three parameters of sparse rows, and the rows. */
+/* The three parameters of sparse rows, and the struct made from them. */
 #define ROWS IN(INT64, "starts"), IN(INT32, "indices"), IN(FLOAT64, "values")
 
 static const char *take_rows(const struct argument *a, struct rows *rows)
 {
     *rows = (struct rows){a[0].data, a[0].count - 1, a[1].data, a[2].data, a[2].count};
     if (a[0].count == 0)
-        return "starts does not fit: it must have one more than there are rows";
+        return "starts does not fit: it must have one number more than there are rows";
     return a[1].count == a[2].count ? NULL : "indices and values do not fit each other";
 }
 
@@ -548,7 +549,7 @@ FUNCTION(add, IN(FLOAT64, "block"), IN(INT64, "starts"), IN(INT32, "members"),
     if (width == 0 || a[0].count % width)
         return "block does not fit width";
     if (a[1].count != a[0].count / width + 1)
-        return "starts does not fit block: it must have one more than there are lines";
+        return "starts does not fit block: it must have one number more than there are lines";
     if (a[2].count != a[3].count)
         return "coefficients does not fit members";
     if (a[4].count % width)
@@ -566,7 +567,7 @@ FUNCTION(add_rbf, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "
     if (width == 0 || !is_product(a[0].count, width, height))
         return "block does not fit row_norms and support_norms";
     if (a[4].count != height + 1)
-        return "starts does not fit block: it must have one more than there are lines";
+        return "starts does not fit block: it must have one number more than there are lines";
     if (a[5].count != a[6].count)
         return "coefficients does not fit members";
     if (a[7].count % width)
@@ -606,7 +607,7 @@ FUNCTION(multiply, ROWS, IN(INT32, "places"), IN(INT64, "column_starts"), IN(INT
     if (wrong)
         return wrong;
     if (a[4].count == 0)
-        return "column_starts does not fit: it must have one more than there are columns";
+        return "column_starts does not fit: it must have one number more than there are columns";
     if (a[5].count != a[6].count)
         return "line_values does not fit lines";
     if (a[8].count % ROWS_TOGETHER)
@@ -661,7 +662,7 @@ FUNCTION(solve, IN(FLOAT64, "values"), IN(WHOLE, "height"), IN(INT64, "numbers")
     if (!is_product(a[0].count, bags.height, bags.height))
         return "values does not fit height";
     if (a[3].count != n_bags + 1)
-        return "starts does not fit n_positive: it must have one more than there are bags";
+        return "starts does not fit n_positive: it must have one number more than there are bags";
     if (a[5].count != n_bags)
         return "n_negative does not fit n_positive";
     if (!is_product(a[9].count, n_bags, bags.n_problems))
@@ -684,9 +685,9 @@ FUNCTION(transpose, ROWS, OUT(INT64, "column_starts"), OUT(INT32, "lines"),
     if (wrong)
         return wrong;
     if (rows.count > INT32_MAX)
-        return "starts does not fit: there are more rows than lines can number";
+        return "starts does not fit: there are too many rows for 32-bit line numbers";
     if (a[3].count == 0)
-        return "column_starts does not fit: it must have one more than there are columns";
+        return "column_starts does not fit: it must have one number more than there are columns";
     if (a[4].count != rows.n_entries)
         return "lines does not fit values";
     if (a[5].count != rows.n_entries)
@@ -713,7 +714,7 @@ FUNCTION(follow, OUT(FLOAT64, "values"), IN(INT32, "curves"), IN(INT64, "starts"
     if (a[1].count != a[0].count)
         return "curves does not fit values";
     if (a[2].count == 0)
-        return "starts does not fit: it must have one more than there are curves";
+        return "starts does not fit: it must have one number more than there are curves";
     if (a[4].count != a[3].count)
         return "heights does not fit knots";
     return follow_curves(a[0].data, a[1].data, a[0].count, a[2].data, a[2].count - 1, a[3].data,
@@ -733,40 +734,40 @@ static PyObject *call_print_function(PyObject *Py_UNUSED(module), PyObject *Py_U
 }
 
 static PyMethodDef methods[] = {
-    METHOD(exponents, "Turn the dot products of a block into rbf exponents, in place."),
-    METHOD(tanimoto, "Turn the common sums of a block into Tanimoto similarities, in place."),
-    METHOD(exp, "Replace each x of a block, none of which is above zero, by e^x."),
-    METHOD(add, "Add each line of a block, times its coefficients, to the sums of its members."),
-    METHOD(add_rbf, "exponents, exp and add in one, from the dot products of a block."),
+    METHOD(exponents, "Replace the dot products in a block with rbf exponents."),
+    METHOD(tanimoto, "Replace the common sums in a block with Tanimoto similarities."),
+    METHOD(exp, "Replace each x in a block with e^x; no x may be above zero."),
+    METHOD(add, "Add each line of a block, times its coefficients, to its members' sums."),
+    METHOD(add_rbf, "Do exponents, exp and add in one call, from the dot products in a block."),
     METHOD(multiply_tiles,
-           "Rows times the weights of members, whose number is a multiple of STEP: for each TILE of\n"
-           "them, and then for each STEP, one line per place. Features without a place are skipped.\n"
-           "The sums have one line per row, or by_member."),
+           "Multiply rows by the weights of members, whose number is a multiple of STEP. The weights\n"
+           "have one line per place for each TILE of members, then for each STEP of the rest. Features\n"
+           "without a place are skipped. The sums have one line per row or, by_member, per member."),
     METHOD(multiply,
-           "The products of a sparse matrix, given by its columns, with rows: one line of the block\n"
-           "per line of the matrix. With `minimum` the smaller of two numbers replaces their product.\n"
-           "The scratch is ROWS_TOGETHER times as large as a column of the block."),
-    METHOD(mark, "Set the marks of the features that these rows have; returns how many entries they have."),
-    METHOD(spread, "Write these rows into the lines of a matrix of zeros, features at their places."),
+           "Multiply a sparse matrix, given by its columns, by rows: the block has one line per line\n"
+           "of the matrix. With `minimum`, the smaller of two numbers replaces their product. The\n"
+           "scratch is ROWS_TOGETHER times as large as a column of the block."),
+    METHOD(mark, "Mark the features that occur in these rows; return the number of entries."),
+    METHOD(spread, "Write these rows into the lines of a matrix of zeros, with features at their places."),
     METHOD(solve,
-           "Several SVMs on each of several bags, given the kernel values (height x height) of the\n"
-           "rows that bags are drawn from. The numbers of bag b begin at starts[b], those of P first\n"
-           "and known negatives last. The settings of an SVM are the penalties of P, of U and of known\n"
+           "Train several SVMs on each of several bags, given the kernel values (height x height) of\n"
+           "the rows that bags are drawn from. The row numbers of bag b begin at starts[b], with P first\n"
+           "and known negatives last. The settings of an SVM are the penalties for P, U and known\n"
            "negatives, and the tolerance; the first SVM of every bag comes first, then the second. The\n"
-           "scratch holds MIN_LINES or more lines of the largest bag, and LINE_PADDING."),
-    METHOD(transpose, "The entries of rows by column, as multiply wants them."),
+           "scratch has room for MIN_LINES or more lines of the largest bag, plus LINE_PADDING."),
+    METHOD(transpose, "Sort the entries of rows by column, as multiply requires."),
     METHOD(rank,
-           "The rank of each value from 1 on, equal ones in their order, nan last. The scratch holds\n"
-           "twice as many numbers; the ranks may overwrite the values."),
-    METHOD(follow, "Replace each value by the height of its piecewise linear curve there."),
+           "Rank the values from 1; equal values keep their order, and nan comes last. The scratch has\n"
+           "room for twice as many numbers; the ranks may overwrite the values."),
+    METHOD(follow, "Replace each value with the height of its piecewise linear curve at that point."),
     {"iterations", call_iterations, METH_NOARGS,
-     "The iterations of this thread's last LIBSVM call, which are then forgotten."},
+     "Return the number of iterations in this thread's last LIBSVM call, and reset it."},
     {"print_function", call_print_function, METH_NOARGS,
-     "The address of a function for LIBSVM to print by: it prints nothing and notes iterations."},
+     "Return the address of a print function for LIBSVM that prints nothing and records iterations."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_blocks", "Arithmetic over blocks of rows.", 0, methods, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_blocks", "Arithmetic on blocks of rows.", 0, methods, NULL, NULL, NULL,
     NULL};
 
 PyMODINIT_FUNC PyInit__blocks(void)

@@ -1,6 +1,6 @@
-"""Kernel functions: those of LIBSVM, two for fingerprints, and precomputed kernels.
+"""Kernel functions: LIBSVM's, two for fingerprints, and precomputed kernels.
 
-LIBSVM's kernels use its formulas and parameter names. The Tanimoto similarity
+LIBSVM's kernels have its formulas and parameter names. The Tanimoto similarity
 x.y / (|x|^2 + |y|^2 - x.y) is the fraction of set bits that two fingerprints share. The minmax
 kernel is its counterpart for counts: it uses the smaller of two counts instead of their product.
 
@@ -32,14 +32,14 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "rbf": ("gamma",),
     "sigmoid": ("gamma", "coef0"),
 }
-# Relative rounding error of a squared distance that is computed from norms and a dot product.
+# Relative rounding error of a squared distance computed from norms and a dot product.
 CANCELLATION = 16 * np.finfo(np.float64).eps
 EXPONENT_TOLERANCE = 1e-10
 UNDERFLOW = -746.0  # exp(x) is 0 for any smaller x
 DENSE_CHUNK = 1 << 22
 SERIAL = 0  # the index of a precomputed row's own number
 ROW_FORMAT = "a row of the precomputed kernel is 0:serial 1:K(x,x1) 2:K(x,x2) ..."
-# The largest allowed asymmetry of (rounded) precomputed values, relative to the largest value.
+# The largest asymmetry allowed in (rounded) precomputed values, relative to the largest value.
 ASYMMETRY = 1e-4
 
 
@@ -63,12 +63,12 @@ class Kernel:
 
     @property
     def is_precomputed(self) -> bool:
-        """Whether rows hold kernel values instead of features."""
+        """Whether rows contain kernel values instead of features."""
         return self.name == "precomputed"
 
     @property
     def takes_scaling(self) -> bool:
-        """Whether rows are features that may be scaled; scaling would destroy counts."""
+        """Whether features may be scaled; scaling would destroy bits and counts."""
         return self.name in FEATURE_KERNELS
 
     @property
@@ -78,7 +78,7 @@ class Kernel:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters that it uses."""
+        """The names of the parameters that the kernel uses."""
         return PARAMETERS.get(self.name, ())
 
     @property
@@ -86,7 +86,7 @@ class Kernel:
         return "gamma" in self.parameters
 
     def description(self) -> dict[str, Any]:
-        """The kernel's entry in the manifest: its name and the parameters it uses."""
+        """Return the kernel's entry in the manifest: its name and the parameters it uses."""
         return {"name": self.name} | {name: getattr(self, name) for name in self.parameters}
 
     @classmethod
@@ -110,14 +110,14 @@ class Kernel:
         return kernel
 
     def norms(self, rows: Rows) -> FloatArray:
-        """The product of each row with itself."""
+        """Return the product of each row with itself."""
         if not self.uses_minimum:
             return rows.squared_norms()
         if len(rows.values) and rows.values.min() < 0:
             entry = int(rows.values.argmin())
             raise DataError(
-                f"feature {rows.indices[entry]} is {rows.values[entry]:g} in some row;"
-                " the minmax kernel compares counts, which are never negative",
+                f"feature {rows.indices[entry]} is {rows.values[entry]:g} in some row, but the"
+                " minmax kernel compares counts, which are never negative",
                 Message("omit {scale}, or choose another {kernel}"),
             )
         return np.bincount(rows.row_numbers, rows.values, len(rows)).astype(float)
@@ -143,7 +143,7 @@ class Kernel:
         return dots
 
     def exponent_errors(self, norms: Any, pool_norms: Any) -> Any:
-        """For rbf: a bound on the rounding error of ``exponents``."""
+        """For rbf: return a bound on the rounding error of ``exponents``."""
         return self.gamma * CANCELLATION * (norms + pool_norms)
 
 
@@ -169,7 +169,7 @@ def _integer_power(base: FloatArray, exponent: int) -> FloatArray:
 
 
 def squared_distances(row: Rows, pool: Rows, width: int) -> FloatArray:
-    """Squared distances of one row to all pool rows from differences: slow, but accurate."""
+    """Compute a row's squared distances to all pool rows from differences: slow, but accurate."""
     dense = np.zeros(width)
     dense[row.indices] = row.values
     distances = np.empty(len(pool))
@@ -183,14 +183,14 @@ def squared_distances(row: Rows, pool: Rows, width: int) -> FloatArray:
 
 
 def rows_with_serial(rows: Rows) -> IntArray:
-    """The numbers of the precomputed rows that start with a serial number (index 0)."""
+    """Return the numbers of the precomputed rows that start with a serial number (index 0)."""
     filled = np.flatnonzero(rows.lengths)
     given: IntArray = filled[rows.indices[rows.indptr[filled]] == SERIAL]
     return given
 
 
 def wrong_serials(rows: Rows) -> list[tuple[int, str]]:
-    """The rows whose serial number is missing or invalid, each with a description of the error."""
+    """Return the rows whose serial number is missing or invalid, and what is wrong with each."""
     numbers = np.full(len(rows), np.nan)
     given = rows_with_serial(rows)
     numbers[given] = rows.values[rows.indptr[given]]
@@ -222,19 +222,19 @@ def with_serials(rows: Rows) -> Rows:
 
 
 def serial_rows(rows: Rows) -> Rows:
-    """Rows with only a serial number: the support vectors of LIBSVM's precomputed models."""
+    """Keep only serial numbers, like the support vectors of LIBSVM's precomputed models."""
     numbers = serials(rows).astype(np.float64)
     return Rows(np.arange(len(rows) + 1), np.full(len(rows), SERIAL, np.int32), numbers)
 
 
 def unit_rows(rows: Rows) -> Rows:
-    """For each row, a unit vector at its serial number; a dot product with it looks up a value."""
+    """Return a unit vector at each row's serial number, so that dot products look up values."""
     numbers = serials(rows).astype(np.int32)
     return Rows(np.arange(len(rows) + 1), numbers, np.ones(len(rows)))
 
 
 def precomputed_matrix(rows: Rows) -> FloatArray:
-    """The kernel values of these rows with each other: rows x rows."""
+    """Return the kernel values of these rows with each other: rows x rows."""
     numbers = serials(rows)
     columns = Columns(numbers.astype(np.int32))
     column = columns.places(rows.indices)
@@ -254,6 +254,6 @@ def _require_symmetry(values: FloatArray, numbers: IntArray) -> None:
     one, other = np.unravel_index(int(differences.argmax()), values.shape)
     raise DataError(
         f"the kernel values are not symmetric: row {numbers[one]} has {values[one, other]:g} at"
-        f" {numbers[other]}, and row {numbers[other]} has {values[other, one]:g} at {numbers[one]}",
-        "serial numbers must be column numbers of a single matrix that covers both P and U",
+        f" {numbers[other]}, but row {numbers[other]} has {values[other, one]:g} at {numbers[one]}",
+        "serial numbers must be the column numbers of one matrix that covers both P and U",
     )

@@ -1,8 +1,8 @@
 """LIBLINEAR through its C API, for linear members with large bags.
 
 LIBLINEAR penalizes the bias. A large bias feature makes this penalty negligible, so that its
-optimum approaches that of LIBSVM. Its dual solver uses the process-wide rand(), so each call seeds
-rand() first and only one call runs at a time. It allocates a dense weight vector, so features are
+optimum approaches LIBSVM's. Its dual solver uses the process-wide rand(), so each call seeds rand()
+first and only one call runs at a time. It allocates a dense weight vector, so features are
 renumbered from 1 without gaps.
 """
 
@@ -60,11 +60,11 @@ class _Model(Structure):
 
 
 _one_at_a_time = threading.Lock()
-_printed = threading.local()  # `warning`: whether this thread's call printed the warning
+_printed = threading.local()  # .warning: whether this thread's call printed the warning
 
 
 def _read_output(text: bytes) -> None:
-    # LIBLINEAR reports convergence only in its printed output, which we do not pass on to stdout
+    # LIBLINEAR reports convergence only in its output, which we keep off stdout
     if WARNING in text:
         _printed.warning = True
 
@@ -76,7 +76,7 @@ def _library() -> SolverLibrary:
 
 
 class LinearTrainer:
-    """Trains on rows with only the features that occur in them, and a bias feature at the end."""
+    """Trains on rows that have only the features they use, followed by a bias feature."""
 
     def __init__(self, rows: Rows) -> None:
         self.features, compact = np.unique(rows.indices, return_inverse=True)
@@ -92,7 +92,7 @@ class LinearTrainer:
         bag = np.concatenate([positive, unlabeled])
         bias = problem.bias or float(self._norms[bag].mean()) or 1.0
         if bias < 0:
-            bias = 0.0  # a bias feature of 0 gets no weight
+            bias = 0.0  # a bias feature that is always 0 has no effect
         labels, pointers = bag_labels(len(positive), len(bag)), self._nodes.pointers(bag)
         addresses = labels.ctypes.data, pointers.ctypes.data
         described = _Problem(len(bag), self._bias_index, *addresses, bias)
@@ -110,7 +110,7 @@ class LinearTrainer:
         library = _library()
         library.check(described, parameter)
         with _one_at_a_time:
-            # the nodes are shared and may still contain another bag's bias
+            # bags share nodes, which may still contain another bag's bias
             self._nodes.set_closing_values(bag, bias)
             _printed.warning = False
             ctypes.CDLL(None).srand(c_uint(problem.seed & 0xFFFFFFFF))

@@ -1,4 +1,4 @@
-"""LIBSVM through its C API: the shared object of libsvm-official, without its Python package.
+"""LIBSVM through its C API: libsvm-official's shared object, without its Python package.
 
 Calls release the GIL and LIBSVM keeps no state between them, so several threads can train at once.
 """
@@ -58,14 +58,14 @@ class _Model(Structure):
 
 @cache
 def library() -> SolverLibrary:
-    """LIBSVM's shared object, loaded on first use."""
+    """Load LIBSVM's shared object on first use."""
     output = PRINT_FUNCTION(_blocks.print_function())
     return SolverLibrary("LIBSVM", "svm_", _Problem, _Parameter, _Model, output)
 
 
 def use_threads(count: int) -> None:
     """Set how many OpenMP threads LIBSVM may use to compute kernel rows for this thread."""
-    # kernel entries are independent of one another, so the count does not affect the model
+    # kernel values are independent of one another, so the count does not affect the model
     limit = getattr(library().functions, "omp_set_num_threads", None)  # absent without OpenMP
     if limit is not None:
         limit(c_int(1 if count == 1 else min(count, os.cpu_count() or 1)))
@@ -84,14 +84,14 @@ def train(problem: Problem, nodes: NodeArray, positive: IntArray, unlabeled: Int
         coef0=kernel.coef0,
         cache_size=problem.cache_mb,
         eps=problem.tolerance,
-        C=1.0,  # LIBSVM multiplies C by the weight; C = 1 avoids rounding
+        C=1.0,  # LIBSVM multiplies C by the weights; C = 1 avoids rounding
         nr_weight=2,
         weight_label=(c_int * 2)(1, -1),
         weight=(c_double * 2)(problem.c_pos, problem.c_unl),
         shrinking=1,
     )
     library().check(described, parameter)
-    _blocks.iterations()  # reset the count of earlier calls
+    _blocks.iterations()  # reset the counter
     with inside_libsvm(), library().trained(described, parameter, problem.name) as model:
         support = copied_numbers(model.sv_indices, model.l, np.int32).astype(np.int64) - 1
         coefficients = copied_numbers(model.sv_coef[0], model.l, np.float64)

@@ -1,4 +1,4 @@
-"""One SVM to train, its solution, and the time limit on solving it.
+"""An SVM to train, its solution, and the time limit for the solver.
 
 The methods create problems, and the solvers return solutions.
 """
@@ -24,7 +24,7 @@ class Problem:
     """A class-weighted C-SVM on a bag of rows: hinge loss, unpenalized bias (paper, eq. 1)."""
 
     positive: IntArray  # row numbers in P, repeats included
-    unlabeled: IntArray  # row numbers in U, repeats included; known negatives follow those of U
+    unlabeled: IntArray  # row numbers in U, repeats included, then those of known negatives
     c_pos: float
     c_unl: float
     kernel: Kernel
@@ -35,15 +35,15 @@ class Problem:
     bias: float | None = None
     seed: int = 0
     name: str = "a member"  # in messages
-    scale: ScalingName | None = None  # how its rows are scaled
+    scale: ScalingName | None = None  # how the rows are scaled
     relevance_power: float | None = None  # None: features are not weighted
-    n_negative: int = 0  # how many of the last rows of ``unlabeled`` are known negatives
+    n_negative: int = 0  # the number of known negatives at the end of ``unlabeled``
     c_neg: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """psi(x) = sum of coefficients * K(support, x) - rho; positives come first in the bag."""
+    """psi(x) = sum of coefficients * K(support, x) - rho; rows of P come first in the bag."""
 
     support: IntArray  # positions in the bag
     coefficients: FloatArray
@@ -61,21 +61,21 @@ class LinearSolution:
 
 
 def iteration_limit(n_rows: int) -> int:
-    """The number of iterations after which LIBSVM gives up without having converged."""
+    """Return the number of iterations after which LIBSVM stops without having converged."""
     return max(10_000_000, 100 * n_rows)  # svm.cpp, Solver::Solve
 
 
 def require_sound(n_support: int, numbers: FloatArray) -> None:
-    """Raise SolverError if a solution has no support vectors or any non-finite number."""
+    """Raise SolverError if a solution has no support vectors, or a number that is not finite."""
     if n_support == 0:
         raise SolverError(
-            "LIBSVM stopped before it found a support vector",
+            "LIBSVM stopped without any support vectors",
             Message("lower {tolerance}, or scale the features if kernel values overflow"),
         )
     if not np.isfinite(numbers).all():
         raise SolverError(
             "LIBSVM returned numbers that are not finite",
-            "scale the features, or choose smaller penalties, gamma, coef0 or degree",
+            Message("scale the features, or lower {c_unl}, {gamma}, {coef0} or {degree}"),
         )
 
 
@@ -87,7 +87,8 @@ _time_is_limited = False
 def limit_members(seconds: float) -> Callable[[], None]:
     """Start timing members; return a function that raises MemberTimeout if one takes too long.
 
-    A C call cannot be canceled, so the thread that waits for results ends the program instead.
+    A C call cannot be canceled, so the thread that waits for results calls this function and ends
+    the program.
     """
     global _time_is_limited
     _time_is_limited = True
@@ -114,7 +115,7 @@ def members_are_limited() -> bool:
 
 @contextmanager
 def timed(name: str) -> Iterator[None]:
-    """Mark the current thread as being in a solver call for this member."""
+    """Record that the current thread is in a solver call for this member."""
     thread = threading.get_ident()
     _solver_calls[thread] = time.monotonic(), name
     try:

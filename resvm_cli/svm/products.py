@@ -1,6 +1,6 @@
 """Dot products between the rows of a bag, for kernel values: dense or sparse, depending on density.
 
-This is several times faster than LIBSVM, which computes kernel values from sparse rows one by one.
+This is several times faster than LIBSVM, which computes kernel values one by one from sparse rows.
 The choice between dense and sparse, and therefore rounding, depends only on the sizes of the rows.
 A sparse product adds up the entries that both rows have, in the order of one row's entries, so it
 does not depend on other rows.
@@ -22,8 +22,8 @@ from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel, precomputed_matrix
 
 # Above these sizes, LIBSVM computes kernel values from rows as needed. Each limit corresponds to
-# about 100 MB: the nodes of a kernel matrix of MAX_ROWS rows, a dense matrix of MAX_CELLS cells, or
-# the multiplication of MAX_ENTRIES sparse entries.
+# about 100 MB: for the nodes of a kernel matrix of MAX_ROWS rows, a dense matrix of MAX_CELLS
+# cells, or the multiplication of MAX_ENTRIES sparse entries.
 MAX_ROWS = 2500
 MAX_CELLS = 1 << 23
 MAX_ENTRIES = 1 << 21
@@ -35,7 +35,7 @@ MIN_DENSITY = 0.1
 
 
 class ScratchBuffer(threading.local):
-    """A reusable array for each thread: allocating fresh pages costs more than filling them."""
+    """A reusable array for each thread: allocating new pages costs more than filling them."""
 
     def __init__(self, kind: type[Any]) -> None:
         self._array = np.empty(0, kind)
@@ -98,16 +98,16 @@ class DenseBag:
     matrix: FloatArray
 
     def dot_products(self, out: FloatArray | None = None) -> FloatArray:
-        """The dot products, rows x rows; they may overflow, as in LIBSVM."""
+        """Return the dot products, rows x rows; they may overflow, as in LIBSVM."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(self.matrix, self.matrix.T, out=out)
 
     def combined(self, coefficients: FloatArray) -> Rows:
-        """The sum of the rows, each times its coefficient, as one sparse row."""
+        """Return the sum of the rows times their coefficients, as one sparse row."""
         return Rows.one_row(self.features, coefficients @ self.matrix).without_zeros()
 
     def times(self, factors: Rows) -> DenseBag:
-        """Multiply each feature by its factor, and drop features that have none."""
+        """Multiply each feature by its factor, and drop features without a factor."""
         place = Columns(factors.indices).places(self.features.astype(np.int32))
         kept = np.flatnonzero(place >= 0)
         with np.errstate(over="ignore"):
@@ -115,7 +115,7 @@ class DenseBag:
         return DenseBag(self.features[kept], matrix)
 
     def taken(self, numbers: IntArray) -> Rows:
-        """Some of the rows, with the indices used in their file."""
+        """Return some of the rows, with the indices used in their file."""
         rows = Rows.from_dense(self.matrix[numbers], 0)
         return Rows(rows.indptr, self.features[rows.indices].astype(np.int32), rows.values)
 
@@ -134,26 +134,26 @@ class SparseBag:
         return cls(columns.present, columns.placed(rows))
 
     def original_rows(self) -> Rows:
-        """The rows with the indices used in their file."""
+        """Return the rows with the indices used in their file."""
         indices = self.features[self.rows.indices].astype(np.int32)
         return Rows(self.rows.indptr, indices, self.rows.values)
 
     def times(self, factors: Rows) -> SparseBag:
-        """Multiply each feature by its factor, and drop features that have none."""
+        """Multiply each feature by its factor, and drop features without a factor."""
         return SparseBag.from_rows(self.original_rows().times(factors))
 
     def taken(self, numbers: IntArray) -> Rows:
-        """Some of the rows, with the indices used in their file."""
+        """Return some of the rows, with the indices used in their file."""
         return self.original_rows().take(numbers)
 
     def dot_products(self, *, minimum: bool = False) -> FloatArray:
-        """The dot products, rows x rows, or sums of minima."""
+        """Return the dot products or, with ``minimum``, the sums of minima: rows x rows."""
         columns = np.arange(len(self.features), dtype=np.int32)
         matrix = SparseMatrix(self.rows, len(columns))
         return matrix.products(self.rows, columns, minimum=minimum)
 
     def combined(self, coefficients: FloatArray) -> Rows:
-        """The sum of the rows, each times its coefficient, as one sparse row."""
+        """Return the sum of the rows times their coefficients, as one sparse row."""
         weighted = self.rows.values * coefficients[self.rows.row_numbers]
         total = np.bincount(self.rows.indices, weighted, minlength=len(self.features))
         return Rows.one_row(self.features, total.astype(np.float64)).without_zeros()
@@ -172,17 +172,17 @@ class BagRows:
     def bag(
         self, numbers: IntArray, kernel: Kernel | None = None, *, needed: bool = False
     ) -> DenseBag | SparseBag | None:
-        """Return a bag of these rows; None if LIBSVM should use the rows themselves.
+        """Return a bag of these rows, or None if LIBSVM should use the rows themselves.
 
-        A bag with known negatives is ``needed``: LIBSVM has no separate penalty for them.
+        With ``needed``, never return None: LIBSVM has no separate penalty for known negatives.
         """
         is_needed = needed or (kernel is not None and not kernel.takes_scaling)
         if len(numbers) > MAX_ROWS and not is_needed:
             return None
         if kernel is not None and len(numbers) > MAX_MATRIX_ROWS:
             raise ParameterError(
-                "a bag has {n_rows:,} rows, but at most {limit:,} are possible with the {name}"
-                " kernel: all kernel values must be in memory",
+                "a bag has {n_rows:,} rows, but the limit for the {name} kernel is {limit:,}: all"
+                " kernel values must fit in memory",
                 "use {method:resvm}, or smaller bags ({n_pos}, {n_unl})",
                 n_rows=len(numbers),
                 limit=MAX_MATRIX_ROWS,
@@ -211,14 +211,14 @@ class BagRows:
 
 
 def kernel_values(kernel: Kernel, dots: FloatArray) -> FloatArray:
-    """Compute kernel values, rows x rows, from dot products; they may overflow."""
+    """Compute kernel values, rows x rows, from dot products, which may overflow."""
     norms = dots.diagonal().copy()
     with np.errstate(over="ignore", invalid="ignore"):
         return kernel.values(dots, norms, norms)
 
 
 def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
-    """Compute the kernel values of a bag, rows x rows, valid until this thread's next call."""
+    """Compute a bag's kernel values, rows x rows, which are valid until this thread's next call."""
     if isinstance(bag, DenseBag):
         count = len(bag.matrix)
         dots = bag.dot_products(_bag_products.first(count**2).reshape(count, count))
@@ -235,7 +235,7 @@ def _sparse_products(bag: SparseBag, kernel: Kernel) -> FloatArray:
 
 
 def kernel_products(rows: Rows, kernel: Kernel) -> FloatArray:
-    """The products between all rows, from which the kernel values are computed."""
+    """Return the products between all rows, from which kernel values are computed."""
     if kernel.is_precomputed:
         return precomputed_matrix(rows)
     sparse = SparseBag.from_rows(rows)

@@ -1,13 +1,13 @@
-/* Class-weighted C-SVMs of bags whose kernel values are known, by sequential minimal optimization.
+/* Train class-weighted C-SVMs on bags with known kernel values, by sequential minimal optimization.
  *
- * Pairs of rows are chosen by second-order information and rows are shrunk as LIBSVM does it (Fan,
- * Chen and Lin, Working set selection using second order information, JMLR 6, 2005; svm.cpp), with
- * the same operations on every number in the same order: coefficients and rho have the same bits.
- * Only the memory layout differs. LIBSVM looks up each value through the serial number of another row,
- * with a sign; here a step reads lines of a bag's matrix with vector instructions.
+ * Pairs of rows are chosen by second-order information, and rows are shrunk, as in LIBSVM (Fan, Chen
+ * and Lin, Working set selection using second order information, JMLR 6, 2005; svm.cpp). The same
+ * operations are applied to every number in the same order, so coefficients and rho have the same
+ * bits. Only the memory layout differs: LIBSVM looks up each value by another row's serial number and
+ * stores it with a sign; here a step reads lines of a bag's matrix with vector instructions.
  *
- * slope = label * gradient. Lines hold kernel values without signs, in single precision as in LIBSVM's
- * cache. So only the step itself needs signs, and moving them there rounds nothing. */
+ * slope = label * gradient. Lines contain kernel values without signs, in single precision as in
+ * LIBSVM's cache. So only the step itself needs signs, and applying them there rounds nothing. */
 
 #include <math.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ struct passes {
     void (*add_line)(double *, const float *, double, size_t);
 };
 
-/* The passes by width, the widest first; none if this processor lacks it. */
+/* The passes for each vector width, widest first; none if the processor does not support it. */
 static struct passes passes_by_width(int width)
 {
     struct passes none = {NULL, NULL, NULL};
@@ -89,7 +89,7 @@ static inline struct passes widest_passes(void)
     return passes_by_width(width);
 }
 
-/* A cache of lines by their owners. When it is full, lines are replaced in turn. */
+/* A cache of lines, each with an owner. When it is full, lines are replaced in turn. */
 struct lines {
     float *numbers;
     size_t capacity, length, n_slots, next;
@@ -106,7 +106,7 @@ static void clear_lines(struct lines *lines, size_t count)
         lines->slots[i] = lines->owners[i] = -1;
 }
 
-/* The line of an owner; a new one if it had none. The line of the owner `kept` is not replaced. */
+/* Returns an owner's line, or a new one if it has none. The line of owner `kept` is not replaced. */
 static float *claim_line(struct lines *lines, size_t owner, int64_t kept, int *is_new)
 {
     *is_new = lines->slots[owner] < 0;
@@ -122,8 +122,8 @@ static float *claim_line(struct lines *lines, size_t owner, int64_t kept, int *i
     return lines->numbers + (size_t)lines->slots[owner] * lines->length;
 }
 
-/* Rows of a bag, those of P first and known negatives last: their numbers among the rows whose kernel values are given. Lines of
- * the bag are made when they are first needed, and serve every problem on the bag. */
+/* The rows of a bag, P first and known negatives last, as numbers of the rows whose kernel values are
+ * given. Lines of the bag's matrix are computed on first use and shared by all problems on the bag. */
 struct bag {
     const double *values;
     size_t height;
@@ -144,8 +144,8 @@ static const float *bag_line(struct bag *bag, size_t row, int64_t kept)
     return line;
 }
 
-/* The state of one problem. Places begin as rows of the bag; shrinking exchanges them, so that the
- * active ones come first, and from then on the problem has lines of its own. */
+/* The state of one problem. At first, places are rows of the bag. Shrinking swaps places so that the
+ * active ones come first; from then on, the problem has its own lines. */
 struct smo {
     struct passes passes;
     struct bag bag;
@@ -153,13 +153,13 @@ struct smo {
     double penalties[3]; /* of P, of U, of known negatives */
     double tolerance;
     int exchanged, unshrunk;
-    double *slopes, *bounded; /* the part of slopes due to rows at their upper bound */
-    double *alphas, *diagonal, *limits; /* an alpha is at most its limit, the row's penalty */
+    double *slopes, *bounded; /* bounded: the part of slopes due to rows at their upper bound */
+    double *alphas, *diagonal, *limits; /* limits: the upper bounds of alphas, the rows' penalties */
     int32_t *rows;
-    int64_t *rises, *falls; /* masks, -1 or 0: whether label * alpha may grow or shrink */
+    int64_t *rises, *falls; /* masks, -1 or 0: whether label * alpha may increase or decrease */
     int8_t *signs;
     struct lines own_lines;
-    size_t *lengths; /* how much of each place's own line is made */
+    size_t *lengths; /* how much of each place's own line is filled */
     size_t *exchanges;
 };
 
@@ -187,7 +187,7 @@ static void mark_bounds(struct smo *smo, size_t place)
     smo->falls[place] = (positive ? lower : upper) ? 0 : -1;
 }
 
-/* The first values of a place's line; the line of the place `kept` is not replaced. */
+/* Returns the first `length` values of a place's line; the line of place `kept` is not replaced. */
 static const float *line_of(struct smo *smo, size_t place, size_t length, int64_t kept)
 {
     if (!smo->exchanged)
@@ -214,7 +214,7 @@ static struct row_choice rising_row(const struct smo *smo)
     return choice;
 }
 
-/* The partner of the rising row; none if their slopes agree within the tolerance. */
+/* Returns the partner of the rising row; none if their slopes agree within the tolerance. */
 static struct row_choice falling_row(struct smo *smo, struct row_choice rising)
 {
     struct row_choice none = {0.0, -1}, choice;
@@ -228,7 +228,7 @@ static struct row_choice falling_row(struct smo *smo, struct row_choice rising)
     return rising.value + steepest < smo->tolerance ? none : choice;
 }
 
-/* Compute the slopes of shrunk places again; all places become active. */
+/* Recomputes the slopes of shrunk places and makes all places active. */
 static void reconstruct(struct smo *smo)
 {
     size_t count = smo->count, active = smo->n_active, n_free = 0;
@@ -286,7 +286,7 @@ static void exchange(struct smo *smo, size_t one, size_t other)
     smo->n_exchanges++;
 }
 
-/* Make the recorded exchanges within every line, line by line. */
+/* Applies the recorded exchanges to every line. */
 static void exchange_in_lines(struct smo *smo)
 {
     const struct lines *lines = &smo->own_lines;
@@ -300,7 +300,7 @@ static void exchange_in_lines(struct smo *smo)
             if (other < length)
                 EXCHANGE(float, line[one], line[other]);
             else if (one < length)
-                length = one; /* the rest will be made again */
+                length = one; /* the rest will be filled again */
         }
         smo->lengths[place] = length;
     }
@@ -315,7 +315,7 @@ static int is_shrunk(const struct smo *smo, size_t place, double rise, double fa
     return !smo->falls[place] && smo->slopes[place] > fall;
 }
 
-/* Set aside rows that are at a bound and far from leaving it. */
+/* Sets aside rows that are at a bound and unlikely to leave it. */
 static void shrink(struct smo *smo)
 {
     double rise = -INFINITY, fall = -INFINITY;
@@ -341,7 +341,7 @@ static void shrink(struct smo *smo)
     exchange_in_lines(smo);
 }
 
-/* Move two alphas back within their bounds, keeping their sum or their difference. */
+/* Moves two alphas back within their bounds, preserving their sum or their difference. */
 static void keep_sum(double *one, double *other, double sum, double limit, double other_limit)
 {
     if (sum > limit ? *one > limit : *other < 0.0) {
@@ -378,7 +378,7 @@ static void note_bound(struct smo *smo, size_t place, int was_upper)
     }
 }
 
-/* Optimize one pair; returns the next rising row. */
+/* Optimizes one pair; returns the next rising row. */
 static struct row_choice step(struct smo *smo, size_t one, size_t other)
 {
     const float *line = line_of(smo, one, smo->n_active, -1);
@@ -387,7 +387,7 @@ static struct row_choice step(struct smo *smo, size_t one, size_t other)
     double *alpha = smo->alphas + one, *other_alpha = smo->alphas + other;
     double before = *alpha, other_before = *other_alpha;
     double slope = sign * smo->slopes[one], other_slope = other_sign * smo->slopes[other];
-    /* doubled in single precision, as in svm.cpp: it may overflow */
+    /* doubled in single precision, which may overflow, as in svm.cpp */
     double curve = (smo->diagonal[one] + smo->diagonal[other]) - 2.0f * line[other];
     if (curve <= 0.0)
         curve = TINY_CURVATURE;
@@ -431,7 +431,7 @@ static double offset(const struct smo *smo)
     return n_free ? sum / (double)n_free : (upper + lower) / 2;
 }
 
-/* Solve one problem on the bag; coefficients are label * alpha. Returns the number of steps. */
+/* Solves one problem on the bag; coefficients are label * alpha. Returns the number of steps. */
 static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
 {
     size_t count = smo->count = smo->n_active = smo->bag.count;
@@ -482,9 +482,9 @@ static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
     return n_steps;
 }
 
-/* Several problems on each of several bags. The numbers of bag b are starts[b] to starts[b + 1]. A
- * problem has four settings: the penalties of P, of U and of known negatives, and the tolerance. Problem
- * p of bag b is p * n_bags + b; its coefficients are the b-th part of line p. */
+/* Several problems on each of several bags. The row numbers of bag b are starts[b] to starts[b + 1]. A
+ * problem has four settings: the penalties for P, U and known negatives, and the tolerance. The index
+ * of problem p on bag b is p * n_bags + b; its coefficients are the b-th part of line p. */
 struct bags {
     const double *values;
     size_t height;
@@ -496,11 +496,11 @@ struct bags {
 };
 
 #define LINE_PADDING MAX_LANES
-#define MIN_LINES 8 /* those of bags and of problems: the two of a step, and more */
+#define MIN_LINES 8 /* half for the bag, half for the problem; a step needs two of each */
 
 #define N_ARRAYS 15
 
-/* Allocate the arrays of a problem, or free them if `length` is 0. Returns 0 if memory ran out. */
+/* Allocates a problem's arrays, or frees them if `length` is 0. Returns 0 if out of memory. */
 static int allocate(struct smo *smo, size_t length)
 {
     struct {
@@ -524,7 +524,7 @@ static int allocate(struct smo *smo, size_t length)
     int done = 1;
     for (int i = 0; i < N_ARRAYS; i++) {
         void *array = NULL;
-        if (length) { /* vectors reach beyond the last row */
+        if (length) { /* vector instructions access memory beyond the last row */
             array = calloc(length + MAX_LANES, arrays[i].size);
             done &= array != NULL;
         } else {
@@ -546,9 +546,9 @@ static const char *solve_bags(const struct bags *bags, struct passes passes, dou
         if (from != at || to <= from || (uint64_t)to > bags->n_numbers || to - from > INT32_MAX / 2)
             return "starts does not fit: it must ascend from 0 to the numbers";
         if (bags->n_positive[bag] < 0 || bags->n_positive[bag] > to - from)
-            return "n_positive does not fit: a bag has fewer rows";
+            return "n_positive does not fit: it exceeds the number of rows in a bag";
         if (bags->n_negative[bag] < 0 || bags->n_negative[bag] > to - from - bags->n_positive[bag])
-            return "n_negative does not fit: a bag has fewer rows that are not positive";
+            return "n_negative does not fit: it exceeds the number of other rows in a bag";
         if ((size_t)(to - from) > max_rows)
             max_rows = (size_t)(to - from);
         at = to;
@@ -559,7 +559,7 @@ static const char *solve_bags(const struct bags *bags, struct passes passes, dou
         if (bags->numbers[i] < 0 || (uint64_t)bags->numbers[i] >= bags->height)
             return "numbers does not fit height: values has no such line";
     if (bags->n_scratch < LINE_PADDING || (bags->n_scratch - LINE_PADDING) / MIN_LINES < max_rows)
-        return "scratch does not fit: it must hold MIN_LINES of the largest bag";
+        return "scratch does not fit: it must have room for MIN_LINES lines of the largest bag";
     size_t half = (bags->n_scratch - LINE_PADDING) / 2;
     struct smo smo = {.passes = passes};
     smo.bag.lines.numbers = bags->scratch;

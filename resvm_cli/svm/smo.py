@@ -1,9 +1,8 @@
-"""Train many SVMs in one call, given their kernel values; solutions are bit-identical to LIBSVM's.
+"""Train many SVMs in one call from given kernel values, with solutions bit-identical to LIBSVM's.
 
-LIBSVM itself takes precomputed values as nodes and looks up each value by serial number. Here the
+LIBSVM itself takes precomputed values as nodes and looks up each one by serial number. Here the
 values are laid out for vector instructions (smo.h). A call solves all its problems without holding
-the GIL, so threads do not wait for each other even if a problem takes only a tenth of a
-millisecond.
+the GIL, so threads do not wait for each other even if a problem takes only 0.1 ms.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _kernel_lines = ScratchBuffer(np.float32)
 class Bags:
     """The row numbers of several bags, one bag after another.
 
-    In each bag, P comes first, and known negatives come last.
+    In each bag, rows of P come first and known negatives last.
     """
 
     numbers: IntArray
@@ -83,7 +82,7 @@ class Solved:
     converged: npt.NDArray[np.bool_]
 
     def require_sound(self, line: int) -> None:
-        """Raise SolverError if any solution in a line is invalid."""
+        """Raise SolverError if any solution in this line is invalid."""
         with np.errstate(invalid="ignore"):
             supports = np.add.reduceat(np.abs(self.coefficients[line]) > 0, self.bags.starts[:-1])
             sums = np.add.reduceat(self.coefficients[line], self.bags.starts[:-1])
@@ -91,7 +90,7 @@ class Solved:
             require_sound(int(n_support), np.array([total, rho]))
 
     def solution(self, line: int) -> Solution:
-        """Return the solution in a line, if there is a single bag."""
+        """Return the solution in this line; there must be a single bag."""
         support = np.flatnonzero(self.coefficients[line])
         return Solution(
             support,
@@ -104,8 +103,8 @@ class Solved:
 def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]]) -> Solved:
     """Train SVMs on bags of rows, given the kernel values between all rows.
 
-    Each line of ``problems`` has one problem per bag, of which only the penalties, the tolerance
-    and the cache size are used.
+    Each line of ``problems`` has one problem per bag. Only the problems' penalties, tolerances and
+    cache size are used.
     """
     shape = len(problems), len(bags)
     cache_mb = problems[0][0].cache_mb

@@ -1,8 +1,8 @@
 /* The passes over all rows of a bag that smo.h makes in each step, LANES numbers at a time.
  *
- * Included once for each vector width, with LANES, TARGET, NAMED(name), LARGEST_DOUBLE(into, lanes) and
- * LARGEST_WORD(into, lanes) defined. Each lane keeps its own best row, and the best of the lanes is the
- * row that a loop from the first to the last would have found: of equal rows the last. So the width
+ * This file is included once for each vector width, with LANES, TARGET, NAMED(name),
+ * LARGEST_DOUBLE(into, lanes) and LARGEST_WORD(into, lanes) defined. Each lane keeps its own best row.
+ * The best of these is the row that a simple loop would find (the last one in a tie), so the width
  * changes no bit. */
 
 typedef double NAMED(doubles) __attribute__((vector_size(8 * LANES)));
@@ -29,8 +29,8 @@ NAMED(best_lane)(DOUBLES best, WORDS rows)
     return choice;
 }
 
-/* slopes += one * by_one + other * by_other; returns the row of the least slope that may rise. Up to
- * LANES - 1 slopes beyond the last change too, and lines are read as far. */
+/* slopes += one * by_one + other * by_other; returns the row with the smallest slope among those that
+ * may rise. Up to LANES - 1 slopes beyond the last one change too, and lines are read that far. */
 TARGET static struct row_choice NAMED(descend)(double *slopes, const float *one, double by_one,
                                                const float *other, double by_other,
                                                const int64_t *rises, size_t count)
@@ -56,8 +56,9 @@ TARGET static struct row_choice NAMED(descend)(double *slopes, const float *one,
     return NAMED(best_lane)(best, rows);
 }
 
-/* The row that may fall with the largest gain in the objective, together with the rising row, whose
- * kernel values and diagonal are given; and the steepest slope of the rows that may fall. */
+/* Returns the row, among those that may fall, that gains most in the objective together with the
+ * rising row, whose kernel values and diagonal are given. Also sets the steepest slope among them. */
+
 TARGET static struct row_choice NAMED(partner)(const double *slopes, const float *values,
                                                const double *diagonal, double own_diagonal,
                                                double rise, const int64_t *falls, size_t count,

@@ -1,6 +1,6 @@
-"""Find the solvers' shared objects, pass rows to them and suppress their output.
+"""Load the solvers' shared objects, pass rows to them, and suppress their output.
 
-The shared objects are loaded without their Python packages, which import scipy.
+The shared objects are loaded without their Python packages, which would import scipy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
 
 
 class SolverLibrary:
-    """A solver's shared object, and the functions that LIBSVM and LIBLINEAR have in common."""
+    """A solver's shared object, with the functions that LIBSVM and LIBLINEAR have in common."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class SolverLibrary:
         self.name = name
         self.path = _shared_object(name)
         self.functions = ctypes.CDLL(self.path)
-        self._print_function = print_function  # kept alive, as the solver has a pointer to it
+        self._print_function = print_function  # kept alive, because the solver has a pointer to it
         given = [POINTER(problem), POINTER(parameter)]
         self._check = self._function(f"{prefix}check_parameter", c_char_p, *given)
         self._train = self._function(f"{prefix}train", POINTER(model), *given)
@@ -69,13 +69,13 @@ class SolverLibrary:
 
     @contextmanager
     def trained(self, problem: Structure, parameter: Structure, name: str) -> Iterator[Any]:
-        """Train a member and yield the solver's model, which is freed when the context ends."""
+        """Train a member and yield the solver's model, which is freed on exit."""
         with timed(name):
             model = self._train(byref(problem), byref(parameter))
         if not model:
             raise SolverError(f"{self.name} returned no model")
         try:
-            # the label of the first row, 1, is the solver's first label, so psi > 0 means positive
+            # the solver's first label is that of the first row, 1, so psi > 0 means positive
             if model.contents.nr_class != 2 or model.contents.label[0] != 1:
                 raise SolverError(f"{self.name} returned a model with classes other than 1 and -1")
             yield model.contents
@@ -89,20 +89,20 @@ def _shared_object(name: str) -> str:
     paths = [path for folder in folders for path in sorted(glob(join(escape(folder), "clib*")))]
     if not paths:
         raise SolverError(
-            f"the shared object of {name} is missing",
+            f"{name}'s shared object is missing",
             f"reinstall it: pip install {package}-official",
         )
     return paths[0]
 
 
 def fields(*groups: tuple[Any, str]) -> list[tuple[str, Any]]:
-    """The fields of a C structure, in order, given as types with space-separated names."""
+    """Return the fields of a C structure in order, from types with space-separated names."""
     return [(name, kind) for kind, names in groups for name in names.split()]
 
 
 def package_version(package: str) -> str:
-    """The version of a solver's distribution, PACKAGE-official."""
-    # read from the name of its metadata folder, as importing importlib.metadata takes 40 ms
+    """Return the version of a solver's distribution, PACKAGE-official."""
+    # read from the name of the metadata folder, because importing importlib.metadata takes 40 ms
     pattern = f"{package}_official-*.dist-info"
     parents = {dirname(folder) for folder in _folders(package)}
     folders = [path for folder in parents for path in glob(join(escape(folder), pattern))]
@@ -119,7 +119,7 @@ def _folders(package: str) -> list[str]:
 
 
 def bag_labels(n_positive: int, n_rows: int) -> FloatArray:
-    """The labels of a bag for the solvers: 1 for the rows of P, which come first, then -1."""
+    """Return a bag's labels for the solvers: 1 for the rows of P, which come first, then -1."""
     labels = np.full(n_rows, -1.0)
     labels[:n_positive] = 1.0
     return labels
@@ -135,8 +135,8 @@ class NodeArray:
     """Rows in the C solvers' format: (index, value) nodes, with index -1 at the end of each row.
 
     LIBSVM's svm_node and LIBLINEAR's feature_node have the same layout. The nodes are created once;
-    a bag is an array of pointers to them, which must not outlive this object. If a closing feature
-    is given, each row ends with a node of that index, whose value is set later.
+    a bag is an array of pointers to them, which must not outlive this object. With a closing
+    feature, each row ends with a node of that index, whose value is set later.
     """
 
     def __init__(self, rows: Rows, closing_feature: int | None = None) -> None:
@@ -155,7 +155,7 @@ class NodeArray:
         self._addresses = (self._nodes.ctypes.data + starts * NODE.itemsize).astype(np.uintp)
 
     def pointers(self, numbers: IntArray) -> npt.NDArray[np.uintp]:
-        """The addresses of these rows, in this order."""
+        """Return the addresses of these rows, in this order."""
         return self._addresses[numbers]
 
     def set_closing_values(self, numbers: IntArray, value: float) -> None:
@@ -165,7 +165,7 @@ class NodeArray:
 
 @dataclass(eq=False)
 class _Stderr:
-    """The state of descriptor 2, which is redirected while a thread is inside LIBSVM."""
+    """The state of file descriptor 2, which is redirected while a thread is inside LIBSVM."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     copy: int | None = None  # a duplicate of the descriptor, made by ``silenced``
@@ -183,7 +183,7 @@ def _text_stream(descriptor: int, like: TextIO) -> TextIO:
 def silenced() -> Iterator[None]:
     """Discard everything that LIBSVM writes to stderr within this context.
 
-    LIBSVM warns about every member that does not converge, regardless of its settings; the caller
+    LIBSVM warns about every member that does not converge, whatever its settings; the caller
     reports this once. Meanwhile sys.stderr writes to a copy of the descriptor, which stays open
     because other code may keep a reference to it.
     """
@@ -213,7 +213,7 @@ def silenced() -> Iterator[None]:
 
 @contextmanager
 def inside_libsvm() -> Iterator[None]:
-    """Redirect stderr only while LIBSVM runs, since other libraries may need it."""
+    """Redirect stderr while LIBSVM runs, and only then, because other libraries may need it."""
     copy = _stderr.copy
     if copy is None:
         yield

@@ -1,10 +1,9 @@
 """Decision values of all members: kernel values of shared support vectors are computed only once.
 
-The values of a row depend neither on other rows nor on its position in a block. BLAS rounding
-depends on the shape of a product, so dense products always have the same shape: blocks are padded
-to a fixed size, and the pool is processed in chunks of a fixed size that fit in the cache. Sparse
-products are added up entry by entry. The same holds for linear members, which are stored as
-feature weights.
+A row's values depend neither on other rows nor on its position in a block. BLAS rounding depends on
+the shape of a product, so dense products always have the same shape: blocks are padded to a fixed
+size, and the pool is processed in fixed-size chunks that fit in the cache. Sparse products are
+added up entry by entry. The same is true of linear members, which are stored as feature weights.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ BLOCK_ROWS = 192
 COLUMN_STEP = 16
 CHUNK = 512
 SPARSE_CELLS = 1 << 19  # products of a sparse pool with one block
-WEIGHT_CELLS = 1 << 16  # values of linear members for one block, which fit in the cache
+WEIGHT_CELLS = 1 << 16  # linear members' values for one block, which fit in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class SupportIndex:
-    """The members that use each pool row: for row r, entries ``starts[r]:starts[r + 1]``."""
+    """The members that use each pool row: entries ``starts[r]:starts[r + 1]`` for row r."""
 
     starts: IntArray
     members: IndexArray
@@ -53,7 +52,7 @@ class SupportIndex:
         n_rows: int,
         n_members: int,
     ) -> SupportIndex:
-        """Build the index from one entry per member and support row, in any order."""
+        """Build the index from one entry per member and support vector, in any order."""
         order = np.argsort(rows, kind="stable")
         starts = np.searchsorted(rows[order], np.arange(n_rows + 1))
         return cls(starts, members[order].astype(np.int32), coefficients[order], n_members)
@@ -68,12 +67,12 @@ class SupportIndex:
         return SupportIndex(starts, self.members[kept], self.coefficients[kept], self.n_members)
 
     def has_one_row_per_member(self) -> bool:
-        """Whether each member uses exactly one row, like the linear members of saved models."""
+        """Whether each member uses exactly one row, as linear members of saved models do."""
         return bool((np.bincount(self.members, minlength=self.n_members) == 1).all())
 
 
 class Pool:
-    """The support vectors of all members, and the members that use them, by kernel."""
+    """All members' support vectors, and the members that use them, by kernel."""
 
     def __init__(
         self,
@@ -84,10 +83,10 @@ class Pool:
         dense: bool,
         sparse_rows: bool = False,
     ) -> None:
-        """The rows' indices are positions among ``columns``; all kernels use the same products.
+        """Store the rows, whose indices are positions among ``columns``, in the fastest layout.
 
-        ``sparse_rows`` says that the rows to be scored have so many zeros that skipping them is
-        faster than a dense product.
+        All kernels use the same products. With ``sparse_rows``, the rows to be scored have so many
+        zeros that skipping them is faster than a dense product.
         """
         self._columns = columns
         self._rows = rows
@@ -117,7 +116,7 @@ class Pool:
             self.rows_at_once, self.rows_multiple = max(_blocks.ROWS_TOGETHER, most), 1
 
     def sums(self, block: Rows) -> FloatArray:
-        """Return weighted sums of kernel values, (at most ``rows_at_once``) rows x members."""
+        """Return weighted sums of kernel values: rows (at most ``rows_at_once``) x members."""
         norms = self._kernel.norms(block)
         width, products = self._products(block)
         query = np.zeros(width)
@@ -144,7 +143,7 @@ class Pool:
         block: Rows,
         sums: FloatArray,
     ) -> None:
-        """Add the contributions of these support vectors, given their products, to the sums."""
+        """Add the contributions of these support vectors to the sums, given their products."""
         kernel, norms, entries = users.kernel, self._norms[numbers], users.entries(numbers)
         if kernel.name == "rbf" and not inexact and _blocks.HAS_EXP:
             _blocks.add_rbf(values, query, norms, kernel.gamma, *entries, sums)
@@ -159,7 +158,7 @@ class Pool:
         _blocks.add(values, *entries, sums, len(query))
 
     def _products(self, block: Rows) -> tuple[int, Callable[[int, int], FloatArray]]:
-        """Return the width of a block, and a function that computes products for some pool rows."""
+        """Return the block's width, and a function that computes products with some pool rows."""
         matrix = self._matrix
         if isinstance(matrix, SparseMatrix):
             rows, table = self._columns.looked_up(block)
@@ -174,7 +173,7 @@ class Pool:
         )
 
     def _dense_columns(self, block: Rows) -> FloatArray:
-        """The rows of a block as columns, padded; features that the pool lacks are left out."""
+        """Return a block's rows as padded columns, without features that the pool lacks."""
         columns = np.zeros((len(self._columns) + 1, BLOCK_ROWS))
         columns[self._columns.places(block.indices), block.row_numbers] = block.values
         return columns[:-1]
@@ -182,12 +181,12 @@ class Pool:
     def _correct(
         self, kernel: Kernel, exponents: FloatArray, numbers: IntArray, number: int, block: Rows
     ) -> None:
-        """Recompute the inaccurate exponents of one row of the block, unless exp is 0 anyway."""
+        """Recompute the inaccurate exponents of one row in the block, unless exp is 0 anyway."""
         within = slice(block.indptr[number], block.indptr[number + 1])
         places = self._columns.places(block.indices[within])
         seen = places >= 0
         values = block.values[within]
-        # use the norms of each pair, so that other rows have no influence
+        # use each pair's own norms, so that other rows have no influence
         errors = kernel.exponent_errors(np.dot(values, values), self._norms[numbers])
         near = ~(exponents[:, number] + errors < UNDERFLOW) & ~(errors <= EXPONENT_TOLERANCE)
         near = np.flatnonzero(near & (numbers < len(self._rows)))  # omit the padding
@@ -198,7 +197,7 @@ class Pool:
 
 
 def _inexact_rows(kernel: Kernel, norms: FloatArray, largest: float) -> list[int]:
-    """The rows whose rbf exponents may be inaccurate, as they are computed from norms."""
+    """Return the rows whose rbf exponents may be inaccurate when computed from norms."""
     if kernel.name != "rbf":
         return []
     errors = kernel.exponent_errors(norms, largest)
@@ -208,7 +207,7 @@ def _inexact_rows(kernel: Kernel, norms: FloatArray, largest: float) -> list[int
 
 @dataclass(frozen=True, eq=False)
 class WeightedMember:
-    """A member that weights features, with its own support vectors."""
+    """A member with feature weights, and its own support vectors."""
 
     kernel: Kernel
     rows: Rows  # its support vectors, multiplied by the weights
@@ -219,8 +218,8 @@ class WeightedMember:
 class WeightedPool(Pool):
     """The support vectors of members that weight features, one member after another.
 
-    The product of a support vector s with a weighted row w x equals that of w s with the row x.
-    So rows are not weighted for each member; only their norms are computed for each.
+    The product of a support vector s with a weighted row w x equals the product of w s with x.
+    Rows are therefore not weighted for each member; only their norms are computed for each.
     """
 
     def __init__(self, members: Sequence[WeightedMember], columns: Columns, *, dense: bool) -> None:
@@ -277,7 +276,7 @@ class WeightedPool(Pool):
     def _products_and_norms(
         self, block: Rows
     ) -> tuple[int, Callable[[int, int], FloatArray], Callable[[int], FloatArray]]:
-        """Return the width of a block, and functions for products and for each member's norms."""
+        """Return the block's width, and functions for products and for each member's norms."""
         if isinstance(self._matrix, SparseMatrix) or isinstance(self._squares, SparseMatrix):
             assert isinstance(self._squares, SparseMatrix)
             width, products = self._products(block)
@@ -306,7 +305,7 @@ def _padded(rows: Rows, count: int) -> Rows:
 
 
 class _Users:
-    """The members with one kernel, and the support vectors they use (all if it is the only one)."""
+    """The members with one kernel, and their support vectors (all, if it is the only kernel)."""
 
     def __init__(self, kernel: Kernel, index: SupportIndex, padding: int, *, alone: bool) -> None:
         self.kernel = kernel
@@ -316,7 +315,7 @@ class _Users:
         self._used = np.flatnonzero(np.diff(self._starts))
 
     def rows_used(self, first: int, last: int) -> IntArray:
-        """The numbers of the rows in [first, last) that these members use."""
+        """Return the numbers of the rows in [first, last) that these members use."""
         if self.alone:
             return np.arange(first, last)
         low, high = np.searchsorted(self._used, [first, last])
@@ -331,12 +330,12 @@ class _Users:
 
 
 class Weights:
-    """Linear members as weight vectors over the features that any of them uses."""
+    """Linear members as weight vectors over the features that any member uses."""
 
     rows_multiple = 1
 
     def __init__(self, rows: Rows, index: SupportIndex, columns: Columns, *, dense: bool) -> None:
-        """Compute the weights from support vectors; their indices are positions in ``columns``."""
+        """Compute the weights from support vectors whose indices are positions in ``columns``."""
         self._columns = columns
         self._n_members = index.n_members
         self._width = index.n_members + -index.n_members % _blocks.STEP
@@ -359,7 +358,7 @@ class Weights:
 
 
 def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) -> FloatArray:
-    """The members' weights, features x members, padded with zeros to ``width`` members."""
+    """Return the members' weights, features x members, padded with zeros to ``width`` members."""
     if index.has_one_row_per_member():  # the product below would be quadratic in the members
         alone: FloatArray = np.zeros((n_columns, width))
         own = rows.take(index.rows)
@@ -373,7 +372,7 @@ def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) 
 
 
 def _tiled(weights: FloatArray) -> FloatArray:
-    """Rearrange the weights into tiles of members, then steps; each has one line per feature."""
+    """Rearrange the weights into tiles of members, then steps, each with one line per feature."""
     height, width = weights.shape
     tiles = _aligned(height * width)
     for first, last in _cuts(width):
@@ -388,14 +387,14 @@ def _cuts(width: int) -> Iterator[tuple[int, int]]:
 
 
 def _aligned(size: int) -> FloatArray:
-    """Return an array that begins at a cache line: vectors that cross one take twice as long."""
+    """Return an array aligned to a cache line: vectors that cross one take twice as long."""
     array: FloatArray = np.empty(size + 8)
     first = -array.ctypes.data % 64 // 8
     return array[first : first + size]
 
 
 class _Tiles:
-    """A dense pool in the order in which sparse rows are multiplied by it, as by weights."""
+    """A dense pool laid out for multiplication by sparse rows, like ``Weights``."""
 
     def __init__(self, rows: Rows, n_columns: int, padding: int) -> None:
         self._n_columns = n_columns
@@ -420,7 +419,8 @@ class _Tiles:
 
 
 def _sparse_weights(rows: Rows, index: SupportIndex, columns: Columns) -> SparseMatrix:
-    """The members' weights as a sparse matrix, members x features."""
+    """Return the members' weights as a sparse matrix, members x features."""
+
     if index.has_one_row_per_member():  # entries are already sorted and unique
         order = np.argsort(index.members)
         numbers = index.rows[order]

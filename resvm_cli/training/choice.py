@@ -76,7 +76,7 @@ class TrainingChoice:
         for setting in self.settings:
             setting.params.check()
         if self.params.method == "cwsvm" and self.decision == "mean":
-            raise ParameterError("{decision:mean} has no meaning for cwsvm, which has one member")
+            raise ParameterError("{decision:mean} does not apply to cwsvm, which has one member")
 
 
 def training_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoice | None]:

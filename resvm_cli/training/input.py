@@ -136,7 +136,7 @@ class TrainingInput:
         kernel = Kernel(name)
         if kernel.is_precomputed and self.scale not in (None, "auto"):
             raise ParameterError(
-                "{scale:" + self.scale + "} has no meaning for {kernel:precomputed}: rows hold"
+                "{scale:" + self.scale + "} does not apply to {kernel:precomputed}: rows hold"
                 " kernel values, not features",
                 "leave {scale} out; scale the features before computing the kernel",
             )

@@ -302,7 +302,7 @@ def default_space(
     for axis in given:
         if axis.name not in used:
             raise ParameterError(
-                "{" + axis.name + "} has no meaning for {method:" + method + "} with the {name}"
+                "{" + axis.name + "} does not apply to {method:" + method + "} with the {name}"
                 " kernel",
                 name=kernel,
             )

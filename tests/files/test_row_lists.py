@@ -400,7 +400,7 @@ def test_with_ids_weights_are_told_by_id_in_any_order(problem, resvm, tmp_path):
         ("# sure\n1_0\n", ":2: the weight is '1_0'"),
         ("1\n\n1\n", ":2: an empty line"),
         ("1 1:0.5\n", ":1: '1 1:0.5' is not a number"),
-        ("0\n" * 30, "every weight is 0"),
+        ("0\n" * 30, "all weights are 0"),
         ("0\n" * 29 + "1\n", "only one row of P has"),
     ],
 )
@@ -418,7 +418,7 @@ def test_bad_weights_are_exit_3_with_their_place(text, message, problem, resvm, 
 def test_methods_that_draw_no_row_of_p_refuse_weights(command, method, problem, resvm, tmp_path):
     arguments = [command, *train_arguments(problem)[1:], "--method", method]
     ran = resvm(*arguments, "--weights", "missing", "-o", tmp_path / "m")
-    assert (ran.code, f"no meaning for --method {method}" in ran.err) == (2, True)
+    assert (ran.code, f"not apply to --method {method}" in ran.err) == (2, True)
 
 
 def test_only_one_input_is_stdin(problem, resvm, tmp_path):
@@ -450,7 +450,7 @@ def test_from_python_weights_of_known_positives_count(problem, weights, resvm, t
     assert plain.manifest["bags"] == "pcg64-1"
     with pytest.raises(ValueError, match=r"3 weights, but X has"):
         resvm_cli.fit(X, y, weights=[1, 1, 1])
-    with pytest.raises(ValueError, match=r"weights has no meaning for method"):
+    with pytest.raises(ValueError, match=r"weights does not apply to method"):
         resvm_cli.fit(X, y, weights=given, method="bagging")
     with pytest.raises(DataError, match="the weight of row 1 of P is 2"):
         resvm_cli.fit(X, y, weights=np.full(len(X), 2.0))

@@ -262,7 +262,7 @@ def test_counts_of_many_millions_do_not_overflow():
 
 @pytest.mark.parametrize("limit", [0, -0.1, 1.1])
 def test_a_partial_area_needs_a_fraction(limit):
-    with pytest.raises(ValueError, match="fraction"):
+    with pytest.raises(ValueError, match="above 0 and at most 1"):
         ScoredLabels.from_scores([True, False], [1.0, 0.0]).partial_roc_auc(limit)
 
 

@@ -60,7 +60,7 @@ def test_weights_of_other_rows_draw_nothing():
         ([0.5, 1.5], "the weight of row 2 of P is 1.5"),
         ([np.nan, 0.5], "the weight of row 1 of P is nan"),
         ([-0.1, 0.5], "the weight of row 1 of P is -0.1"),
-        ([0.0, 0.0], "every weight is 0"),
+        ([0.0, 0.0], "all weights are 0"),
         ([0.0, 0.7, 0.0], "only one row of P has a weight above 0"),
     ],
 )
@@ -71,9 +71,9 @@ def test_weights_that_draw_nothing_sensible_are_refused(values, message):
 
 @pytest.mark.parametrize("method", ["bagging", "cwsvm"])
 def test_methods_that_draw_no_row_of_p_take_no_weights(method):
-    with pytest.raises(ParameterError, match=f'no meaning for method="{method}"'):
+    with pytest.raises(ParameterError, match=f'not apply to method="{method}"'):
         require_weighted_draws(method)
-    with pytest.raises(ParameterError, match=f'no meaning for method="{method}"'):
+    with pytest.raises(ParameterError, match=f'not apply to method="{method}"'):
         resolve_defaults(
             MethodParameters(method=method),
             3,

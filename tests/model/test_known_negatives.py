@@ -129,10 +129,10 @@ def test_files_and_memory_describe_known_negatives_by_a_digest():
 
 def test_liblinear_and_a_penalty_without_negatives_are_refused():
     linear = MethodParameters(kernel="linear", solver="liblinear")
-    with pytest.raises(ParameterError, match="LIBLINEAR knows one penalty"):
+    with pytest.raises(ParameterError, match="LIBLINEAR supports only one penalty"):
         plan_for(linear)
     assert plan_for(linear, 0).solver == "liblinear"
-    with pytest.raises(ParameterError, match="w_neg is a penalty of known negatives"):
+    with pytest.raises(ParameterError, match="w_neg applies to known negatives"):
         ModelPlan.resolve([Setting(MethodParameters(w_neg=2.0))], data(P, U))
 
 

@@ -155,7 +155,7 @@ def test_parameters_a_kernel_does_not_use_stay_out_of_it():
 
 @pytest.mark.parametrize("extreme", [1e300, 1e-200])
 def test_a_penalty_that_overflows_or_vanishes_is_refused(extreme):
-    with pytest.raises(ParameterError, match="the penalty of P must be positive"):
+    with pytest.raises(ParameterError, match="the penalty for P must be positive"):
         plan(c_unl=extreme, w_pos=extreme)
 
 
@@ -192,27 +192,27 @@ def test_a_penalty_that_overflows_or_vanishes_is_refused(extreme):
         ({"kernel": "linear", "bias": -2.0}, "bias must be positive and finite, got -2"),
         (
             {"method": "bagging", "n_pos": 5},
-            'n_pos has no meaning for method="bagging"',
+            'n_pos does not apply to method="bagging"',
         ),
         (
             {"method": "bagging", "w_pos": 2.0},
-            'w_pos has no meaning for method="bagging"',
+            'w_pos does not apply to method="bagging"',
         ),
         (
             {"method": "bagging", "c_pos": 2.0},
-            'c_pos has no meaning for method="bagging"',
+            'c_pos does not apply to method="bagging"',
         ),
         (
             {"method": "cwsvm", "n_models": 5},
-            'n_models has no meaning for method="cwsvm"',
+            'n_models does not apply to method="cwsvm"',
         ),
         (
             {"method": "cwsvm", "n_unl": 5},
-            'n_unl has no meaning for method="cwsvm"',
+            'n_unl does not apply to method="cwsvm"',
         ),
         (
             {"method": "resvm", "c_pos": 2.0},
-            'c_pos has no meaning for method="resvm"',
+            'c_pos does not apply to method="resvm"',
         ),
         ({"method": "cwsvm", "c_pos": 2.0, "w_pos": 2.0}, "give either c_pos or w_pos, not both"),
     ],

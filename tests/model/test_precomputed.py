@@ -207,7 +207,7 @@ def test_values_that_are_not_symmetric_are_refused(both, resvm, tmp_path):
     data = ("-P", both / "k-pos.svm", "-U", path, "-t", 4, "-q")
     ran = resvm("train", *data, "--method", "cwsvm", "-o", tmp_path / "m")
     assert ran.code == 3
-    assert "not symmetric: row 29 has 0.9 at 30, and row 30 has" in ran.err
+    assert "not symmetric: row 29 has 0.9 at 30, but row 30 has" in ran.err
     ran = resvm("check", "-t", "precomputed", path)
     assert ran.code == 3
     assert "not symmetric" in ran.out.decode()

@@ -182,7 +182,7 @@ def test_a_description_that_makes_no_sense_is_refused(changes):
 
 def test_an_index_too_large_to_keep_statistics_of_is_refused():
     rows = Rows(np.array([0, 1]), np.array([2**31 - 2], np.int32), np.ones(1))
-    with pytest.raises(DataError, match="too large for scaling; the limit is 67,108,863"):
+    with pytest.raises(DataError, match="cannot be scaled: the largest index is 67,108,863"):
         FeatureStats().add(rows)
 
 
@@ -198,7 +198,7 @@ def test_an_index_too_large_to_keep_statistics_of_is_refused():
 def test_a_feature_that_doubles_cannot_scale_is_named(kind, values):
     features = np.ones((3, 3))
     features[:, 1] = [*values, values[0]]
-    with pytest.raises(DataError, match=rf"feature 2 ranges from .* cannot scale it by {kind}"):
+    with pytest.raises(DataError, match=rf"feature 2 ranges from .* {kind} scaling is impossible"):
         learned(kind, features)
 
 

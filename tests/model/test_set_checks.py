@@ -44,8 +44,8 @@ def standard(matrix: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("labels", "sizes", "words"),
     [
-        ((-1, 1), (500, 100), "labels up to -1, those of U from 1"),
-        ((0, 1), (10, 100), "labels up to 0"),
+        ((-1, 1), (500, 100), "label in P is -1, and the smallest in U is 1"),
+        ((0, 1), (10, 100), "label in P is 0"),
         ((math.nan, math.nan), (1000, 100), "1,000 rows and U only 100"),
         ((1, -1), (1000, 100), "swapped?"),
     ],
@@ -72,7 +72,7 @@ def test_a_p_of_empty_rows_is_noticed():
 
 def test_rows_of_p_in_u_are_counted_whatever_the_blocks():
     note = str(repeated(POS, np.vstack([UNL, POS[:20], POS[:5]])).note("drop them"))
-    assert note.startswith("20 of 80 rows of P are in U too, as 25 rows")
+    assert note.startswith("20 of 80 rows of P are also in U (25 rows)")
     assert note.endswith("drop them")
 
 
@@ -100,7 +100,7 @@ def test_natural_duplicates_are_no_sign_but_all_of_p_in_u_is():
 
 def test_notes_of_rows_in_memory_count_repeated_rows():
     data = MemoryData(rows(POS), rows(np.vstack([UNL, POS])))
-    assert any("80 of 80 rows of P are in U too" in str(note) for note in data.notes)
+    assert any("80 of 80 rows of P are also in U" in str(note) for note in data.notes)
     assert MemoryData(rows(POS), rows(UNL)).notes == []
 
 
@@ -110,7 +110,7 @@ def test_notes_of_rows_in_memory_count_repeated_rows():
         (minmax(POS), UNL, "8 features have the same largest value, 1"),
         (minmax(POS), minmax(UNL), "8 features have the same largest value, 1"),
         (standard(POS), standard(UNL), "8 features have mean 0 and standard deviation 1"),
-        (POS, standard(UNL), "often negative in U, never in P"),
+        (POS, standard(UNL), "often negative in U, but never in P"),
         (POS, UNL / 255, "times as much in P as in U"),
         (POS / 255, UNL, "times as much in U as in P"),
         (np.hstack([POS * 0, POS]), np.hstack([UNL, UNL * 0]), "100 % of the entries of P"),

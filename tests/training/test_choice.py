@@ -142,7 +142,7 @@ def test_damaged_parameters_are_refused_by_name(content, name):
 
 def test_weights_that_the_kernel_cannot_have_are_refused():
     content = described([replace(PLAIN, params=replace(PLAIN.params, kernel="tanimoto"))])
-    with pytest.raises(ParameterError, match="feature_weights has no meaning"):
+    with pytest.raises(ParameterError, match="feature_weights does not apply"):
         read(content | {"feature_weights": "relevance"})
 
 

@@ -280,12 +280,12 @@ def test_rows_of_p_in_u_are_noticed_and_can_be_dropped(files, name, kept, monkey
     monkeypatch.setattr(training_data, "KEPT_NONZEROS", kept)
     write_svm(files / "rest.svm", without := FEATURES[~_equal_to_first(20)])
     with opened(files, name) as data:
-        assert "rows of P are in U too" in told(data)
+        assert "rows of P are also in U" in told(data)
         assert "drop_repeated=True leaves them out of U" in told(data)
         assert data.n_unlabeled == 400
     with opened(files, name, drop_repeated=True) as dropped, opened(files, "rest.svm") as rest:
         assert f"{400 - len(without)} rows of U repeat rows of P and are left out" in told(dropped)
-        assert "are in U too" not in told(dropped) + told(rest)
+        assert "are also in U" not in told(dropped) + told(rest)
         assert dropped.description() == rest.description()
         assert dropped.n_unlabeled == rest.n_unlabeled == len(without)
         numbers = np.arange(0, len(without), 7)
@@ -357,4 +357,4 @@ def test_labels_that_contradict_the_files_are_noticed(files, pos, unl, noticed):
 def test_a_u_without_a_single_value_is_noted(files):
     (files / "weights").write_text("0.5\n0.25\n" * 10)  # read as labels of rows without features
     with opened(files, "weights") as data:
-        assert "no row of U has a feature" in told(data)
+        assert "no row of U has any features" in told(data)

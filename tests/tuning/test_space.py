@@ -144,9 +144,9 @@ def test_bags_fit_the_data_however_small_it_is(n_pos, n_unl, method):
 def test_ranges_beyond_the_data_or_the_method_are_refused():
     with pytest.raises(ParameterError, match="the widest range that the data allows"):
         default_space("resvm", "rbf", 45, 900, 0.1, [parse_axis("n_pos", "10,50")])
-    with pytest.raises(ParameterError, match='w_pos has no meaning for method="bagging"'):
+    with pytest.raises(ParameterError, match='w_pos does not apply to method="bagging"'):
         default_space("bagging", "rbf", 45, 900, 0.1, [parse_axis("w_pos", "1,2")])
-    with pytest.raises(ParameterError, match="gamma has no meaning"):
+    with pytest.raises(ParameterError, match="gamma does not apply"):
         default_space("resvm", "linear", 45, 900, 0.1, [parse_axis("gamma", "1,2")])
 
 

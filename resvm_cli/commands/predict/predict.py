@@ -140,7 +140,7 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
             "train it with {zero_based:True} too, or omit {zero_based:True}",
         )
     if request.decision == "mean" and model.ensemble.single:
-        raise ParameterError("{decision:mean} has no meaning for cwsvm, which has only one member")
+        raise ParameterError("{decision:mean} does not apply to cwsvm, which has only one member")
     decision = request.decision or model.decision.rule
     rule = request.threshold if isinstance(request.threshold, ThresholdRule) else None
     threshold = model.decision.thresholds[decision].value

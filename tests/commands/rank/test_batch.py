@@ -163,7 +163,7 @@ def test_a_precomputed_kernel_and_a_tanimoto_kernel_have_distances_too():
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [
-        ({"next": 5, "top": 3}, "top and next each set the length"),
+        ({"next": 5, "top": 3}, "top and next both set the length"),
         ({"next": 5, "audit": True}, "next selects rows of U"),
         ({"explore": 0.1}, "explore requires next"),
         ({"exclude": ["r30"]}, "exclude requires next"),

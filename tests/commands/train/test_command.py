@@ -382,7 +382,7 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         *(
             (
                 ["-P", "x", "-U", "y", "--feature-weights", "relevance", "-t", kernel],
-                f"--feature-weights has no meaning for --kernel {kernel}",
+                f"--feature-weights does not apply to --kernel {kernel}",
             )
             for kernel in ("tanimoto", "minmax", "precomputed")
         ),
@@ -681,7 +681,7 @@ def test_quiet_keeps_warnings_and_hides_remarks_and_summaries(problem, resvm, tm
         *("--auto", "single", "-q"),
     )
     assert ran.code == 0, ran.err
-    assert "30 of 30 rows of P are in U too" in ran.err
+    assert "30 of 30 rows of P are also in U" in ran.err
     assert "--drop-repeated leaves them out of U" in ran.err
     assert "tuned out of bag" not in ran.err
     assert "ROC area " not in ran.err
