@@ -81,7 +81,6 @@ class ScoredBlock:
     first_bad: int | None  # the first row whose value is not finite
     n_new_features: int  # rows with features absent from the training data
     n_unlike: int  # rows unlike the training rows
-    max_index: int
     outside: dict[int, int]  # rows outside the training range, by feature
 
 
@@ -117,9 +116,8 @@ class BlockScorer:
         member_values = self.predictor.member_values(block.rows)
         decisions = self.predictor.decide(member_values)
         predictions = self._predictions(decisions, member_values, block)
-        max_index = block.rows.max_index
         n_new = 0
-        if max_index > self.model.last_feature:
+        if block.rows.max_index > self.model.last_feature:
             new = block.rows.indices > self.model.last_feature
             n_new = len(distinct(block.rows.row_numbers[new]))
         bad = np.flatnonzero(~np.isfinite(decisions.sums))
@@ -129,7 +127,6 @@ class BlockScorer:
             int(bad[0]) if len(bad) else None,
             n_new,
             self._count_unlike(decisions, member_values),
-            max_index,
             {} if self._ranges is None else self._ranges.count_outside(block.rows),
         )
 

@@ -300,8 +300,7 @@ def test_the_input_is_not_overwritten(model, problem, resvm, tmp_path):
 
 def test_rows_of_another_kind_of_data_are_remarked_on(model, resvm):
     ran = resvm("predict", model, stdin=b"1:1\n776:1\n1:1 9:2 10:1\n")
-    assert "2 of 3 rows have feature indices up to 776" in ran.err
-    assert "the model was trained on indices up to 5" in ran.err
+    assert "2 of 3 rows have feature indices above 5, the largest in training" in ran.err
     assert "1 of 1 rows have feature" in resvm("predict", model, "-q", stdin=b"776:1\n").err
     assert resvm("predict", model, stdin=b"5:1\n").err == ""
     assert resvm("predict", model, stdin=b"1:1\n" * 200 + b"776:1\n").err == ""
