@@ -35,9 +35,12 @@ from resvm_cli.api.matrices import (
 )
 from resvm_cli.api.rankings import Ranking
 from resvm_cli.api.results import Model, OutOfBagRows, Tuning, load
-from resvm_cli.commands.rank.rank import RankRequest, RankResult, out_of_bag_scorer, rank_on
+from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
+from resvm_cli.commands.rank.rank import RankRequest, RankResult, rank_on
 from resvm_cli.errors import DataError, Message, ParameterError, warn_caller
+from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import Part
+from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import (
@@ -360,17 +363,18 @@ def rank(
             matrix = as_matrix(negatives, "negatives")
             labeled.columns.require(ColumnLayout.from_matrix(negatives, matrix), "negatives")
             first = 0 if data.zero_based and kernel != "precomputed" else 1
-            trusted = Rows.from_matrix(matrix, first)
+            rows = Rows.from_matrix(matrix, first)
+            trusted = rows, lambda row: f"negatives: row {row + 1:,}"
         outcomes = None if tested is None else _outcomes(tested)
         excluded = None if exclude is None else [(str(each), "exclude") for each in exclude]
-        found = rank_on(data, request, run, stored, trusted, outcomes=outcomes, excluded=excluded)
+        found = rank_on(data, request, run, stored, trusted, outcomes, excluded)
     warn_caller(run.concerns)
-    rows = labeled.order[found.listing.numbers]
+    order = labeled.order[found.listing.numbers]
     notes = _notes(run)
     if known is None:
         assert found.stored is not None
         known = Model(found.stored, None, notes, run.jobs, labeled.columns)
-    return Ranking(rows, index[rows], replace(_by_column(found, data), notes=notes), known)
+    return Ranking(order, index[order], replace(_by_column(found, data), notes=notes), known)
 
 
 def _by_column(found: RankResult, data: MemoryData) -> RankResult:
@@ -449,8 +453,9 @@ def _out_of_bag(
         values[numbers] = table.values if rule == "votes" else table.means
         members[numbers] = table.members
         return OutOfBagRows(values, members)
-    scorer = out_of_bag_scorer(part, stored, data, data.groups(), rule, run)
-    scorer = replace(scorer, break_ties=False)
+    training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, data.groups())
+    mask, predictor = UnseenMask(part.problems, training_rows), Predictor(stored.ensemble)
+    scorer = OutOfBagScorer(predictor, mask, plan.rows_pos, rule, run, break_ties=False)
     if plan.method == "resvm":
         known, rows = scorer.positives(data.positives, None), order[: plan.rows_pos]
         values[rows], members[rows] = known.values, known.n_members

@@ -216,7 +216,7 @@ class Ranking:
     @property
     def expected_false(self) -> FloatArray | None:
         """The expected number of false positives down to each row; None unless ``audit``."""
-        return self.listing.expected_false
+        return self.listing.further.get("expected_false")
 
     @property
     def precision(self) -> FloatArray | None:

@@ -200,14 +200,13 @@ class DataOptions:
         *,
         groups: str | None = None,
         unchecked: bool = False,
-        keep_ids: bool = False,
     ) -> TrainingInput:
         """Return the data to train on; ``scale`` may come from --params instead of --scale."""
         from resvm_cli.training.input import TrainingInput
 
         declared = {**vars(self), "scale": scale}
         declared |= read_labels(table, self.positive_label, self.negative_label)
-        return TrainingInput(**declared, groups=groups, unchecked=unchecked, keep_ids=keep_ids)
+        return TrainingInput(**declared, groups=groups, unchecked=unchecked)
 
 
 METHOD_OPTIONS = {

@@ -70,7 +70,6 @@ def choose_batch(
     ``excluded`` marks rows of U, by number, that cannot be tested; ``tested`` are the numbers of
     rows whose outcome is known.
     """
-    assert listing.numbers is not None
     numbers = listing.numbers - plan.rows_pos
     possible = listing.n_members > 0
     if excluded is not None:

@@ -40,7 +40,7 @@ from resvm_cli.parameters import RANKING_TABLE
 
 if TYPE_CHECKING:
     from resvm_cli.commands.rank.listing import RankingFormat
-    from resvm_cli.commands.rank.rank import RankRequest, RankResult
+    from resvm_cli.commands.rank.rank import RankResult
 
 ranking_option = partial(option, panel="Ranking")
 
@@ -157,7 +157,7 @@ def rank(
     choose = ranking_choice if model is None and not no_auto else training_choice
     choice, scale = choose(given)
     request = RankRequest(
-        source=data.training_input(scale, table, groups=groups, keep_ids=True),
+        source=data.training_input(scale, table, groups=groups),
         choice=choice,
         model=model,
         target=output,
@@ -174,7 +174,7 @@ def rank(
     )
     with running.run(cluster) as run:
         result = job.rank(request, run)
-    _write(result, request, form, listing, running)
+    _write(result, form, listing, running)
 
 
 def _reject_training(context: typer.Context, explicit: set[str]) -> None:
@@ -189,7 +189,6 @@ def _reject_training(context: typer.Context, explicit: set[str]) -> None:
 
 def _write(
     result: RankResult,
-    request: RankRequest,
     form: RankingFormat,
     listing: ListingOptions,
     running: TrainingRunOptions,
@@ -202,7 +201,7 @@ def _write(
 
     if listing.html is not None:
         with output_file(listing.html) as write:
-            write(render_page(result, request.source, terminal.command_line()))
+            write(render_page(result, terminal.command_line()))
     if listing.why_out is not None:
         with output_file(listing.why_out) as write:
             write(report.reason_lines(result.reasons))

@@ -14,7 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.commands.rank.listing import CONFORMAL, PRECISION, Listing
-from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer, TrustedNegatives
+from resvm_cli.commands.rank.out_of_bag_scores import (
+    OutOfBagScorer,
+    OutOfBagScores,
+    TrustedNegatives,
+)
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
@@ -54,7 +58,7 @@ class FdrEstimate:
     contamination_unl: Interval | None
     separable: bool
     claimed: bool  # whether precision is stated: if separable, or if b or outcomes are given
-    n_negatives: int | None  # number of trusted negatives
+    n_negatives: int | None = None  # number of trusted negatives
     n_unlike: int | None = None  # trusted negatives with values outside the range of P and U
     fdr: float | None = None
     n_listed: int | None = None  # if fdr was given
@@ -63,18 +67,12 @@ class FdrEstimate:
     why_unknown: str = ""  # unless precision is stated
 
     @classmethod
-    def from_classes(
-        cls,
-        classes: ClassMixture | None,
-        negatives: TrustedNegatives | None,
-        n_unlike: int | None = None,
-    ) -> FdrEstimate:
+    def from_classes(cls, classes: ClassMixture | None) -> FdrEstimate:
         """Return the estimate before a list is chosen."""
-        count = None if negatives is None else len(negatives.member_values)
         if classes is None:
-            return cls(None, None, False, False, count, n_unlike)
+            return cls(None, None, separable=False, claimed=False)
         fractions = classes.contamination_pos, classes.contamination_unl
-        found = cls(*fractions, classes.separable, classes.claims, count, n_unlike)
+        found = cls(*fractions, classes.separable, classes.claims)
         if classes.claims:
             return found
         cases = tuple(what_if(classes)) if classes.sampled else ()
@@ -95,12 +93,13 @@ def what_if(classes: ClassMixture) -> Iterator[WhatIf]:
             yield WhatIf(b, depth, round(depth * float(precision[depth - 1]), 1))
 
 
-def read_negatives(path: str, data: TrainingData) -> Block:
-    """Read a file of trusted negatives, with the features of the training data."""
-    blocks = list(data.read_alike(path))
+def read_negatives(path: str, data: TrainingData) -> tuple[Rows, Callable[[int], str]]:
+    """Read a file of trusted negatives; also return a function that locates a row by number."""
+    name, blocks = name_of(path), list(data.read_alike(path))
     if not blocks:
-        raise DataError(f"{name_of(path)}: no rows", "the file should contain trusted negatives")
-    return Block.concatenate(blocks)
+        raise DataError(f"{name}: no rows", "the file should contain trusted negatives")
+    negatives = Block.concatenate(blocks)
+    return negatives.rows, lambda row: f"{name}:{negatives.lines[row]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +139,7 @@ class Outcomes:
 
 
 def require_untrained(
-    negatives: Rows, data: PUData, locate: Callable[[int], str], *, precomputed: bool
+    negatives: Rows, locate: Callable[[int], str], data: PUData, *, precomputed: bool
 ) -> None:
     """Reject trusted negatives that are trained on; ``locate`` maps a number to a location."""
     for trained in (data.negatives, data.positives):
@@ -164,13 +163,7 @@ def scored_negatives(
     precomputed = scorer.predictor.ensemble.is_precomputed
     equal = EqualRows.find(rows, unlabeled, precomputed=precomputed)
     unseen = scorer.unseen_mask.unseen_like(equal)
-    values = scorer.predictor.member_values(rows)
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if len(bad):
-        raise DataError(
-            f"row {bad[0] + 1:,} of the trusted negatives: its decision value is not finite",
-            Message("its values are far from those in the training rows: use {scale}"),
-        )
+    values = scorer.member_values(rows, "the trusted negatives")
     notes = []
     if len(equal.found):
         n_equal = int(np.isin(equal.contents, equal.found).sum())
@@ -185,27 +178,38 @@ def scored_negatives(
     return TrustedNegatives.from_values(values, unseen, scorer.rule, groups), notes
 
 
-def negatives_unlike(
-    scorer: OutOfBagScorer, known: FloatArray | None, unlabeled: FloatArray
-) -> int | None:
-    """Count the trusted negatives with values outside the range of P and U; None if unknown."""
-    seen = usual_range(unlabeled if known is None else known, unlabeled)
-    if scorer.negatives is None or seen is None:
-        return None
-    values = scorer.negatives.decisions().by(scorer.rule)
-    return int(np.count_nonzero((values < seen[0]) | (values > seen[1])))
-
-
-def warnings_about_negatives(estimate: FdrEstimate) -> list[str]:
-    """Warn if the trusted negatives do not look like a sample of the negatives in U."""
-    count, n_unlike = estimate.n_negatives, estimate.n_unlike
-    if count is None or n_unlike is None or not are_unlike(n_unlike, count):
-        return []
-    return [
-        f"{n_unlike:,} of {count:,} trusted negatives are unlike the rows of P and U: their"
-        " decision values lie outside the range of 99 % of these rows; p-values are valid only if"
-        " the trusted negatives are a representative sample of the negatives in U"
-    ]
+def estimated(
+    listing: Listing,
+    known: OutOfBagScores | None,
+    unlabeled: OutOfBagScores,
+    classes: ClassMixture | None,
+    scorer: OutOfBagScorer,
+    fdr: float | None,
+) -> tuple[Listing, FdrEstimate | None, list[Text]]:
+    """Return the list, cut off at ``fdr`` if given, its estimated precision, and warnings."""
+    negatives = scorer.negatives
+    if known is None and negatives is None:
+        return listing, None, []
+    estimate = FdrEstimate.from_classes(classes)
+    warnings: list[Text] = []
+    if negatives is not None:
+        values = negatives.decisions().by(scorer.rule)
+        n_unlike = None
+        if usual := usual_range((unlabeled if known is None else known).present, unlabeled.present):
+            n_unlike = int(np.count_nonzero((values < usual[0]) | (values > usual[1])))
+        if n_unlike is not None and are_unlike(n_unlike, len(values)):
+            warnings.append(
+                f"{n_unlike:,} of {len(values):,} trusted negatives are unlike the rows of P and U:"
+                " their decision values lie outside the range of 99 % of these rows; p-values are"
+                " valid only if the trusted negatives are a representative sample of the negatives"
+                " in U"
+            )
+        estimate = replace(estimate, n_negatives=len(values), n_unlike=n_unlike)
+    if fdr is not None:
+        listing, estimate = cut_at_fdr(listing, estimate, classes, fdr)
+        if not estimate.n_listed:
+            warnings.append(_why_empty(estimate))
+    return listing, estimate, warnings
 
 
 def cut_at_fdr(
@@ -233,28 +237,22 @@ def cut_at_fdr(
     return listing.head(length), chosen_estimate
 
 
-def warnings_about_list(estimate: FdrEstimate) -> list[Text]:
-    """Explain why the list is empty, if it is."""
+def _why_empty(estimate: FdrEstimate) -> Text:
+    """Explain why no list has the requested false discovery rate."""
     if estimate.n_negatives is not None:
-        if estimate.n_listed:
-            return []
-        return [
-            Message(
-                "no list has this false discovery rate: with {n:,} trusted negatives, p-values are"
-                " at least {lowest:.2g}; give more negatives or a larger {fdr}",
-                n=estimate.n_negatives,
-                lowest=1 / (1 + estimate.n_negatives),
-            )
-        ]
+        return Message(
+            "no list has this false discovery rate: with {n:,} trusted negatives, p-values are at"
+            " least {lowest:.2g}; give more negatives or a larger {fdr}",
+            n=estimate.n_negatives,
+            lowest=1 / (1 + estimate.n_negatives),
+        )
     if estimate.contamination_unl is None:
-        return [
+        return (
             f"too few rows for an estimate; at least {MIN_POSITIVES} known positives and"
             f" {MIN_UNLABELED} rows of U must be out of bag; the list is empty"
-        ]
-    if estimate.n_listed:
-        return []
+        )
     text = "no list is expected to have a false discovery rate this low; try a larger {fdr}"
     if estimate.contamination_unl.low < estimate.contamination_unl.high:
         text += ", or give the fraction of U that is positive ({contamination_unl}) or the"
         text += " outcomes of tests ({tested}), because estimates alone rarely support a list"
-    return [Message(text)]
+    return Message(text)

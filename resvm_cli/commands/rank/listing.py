@@ -46,9 +46,9 @@ class Listing:
     n_members: IntArray
     low: IntArray | None  # None without intervals
     high: IntArray | None
+    ranks: IntArray  # with gaps if rows were left out
+    numbers: IntArray  # row numbers, P before U
     further: Mapping[str, FloatArray] = field(default_factory=dict)  # additional columns
-    ranks: IntArray | None = None  # if rows were left out; None means 1, 2, ...
-    numbers: IntArray | None = None  # row numbers, P before U
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -60,35 +60,17 @@ class Listing:
     def where(self, chosen: npt.NDArray[np.bool_]) -> Listing:
         """Return the chosen rows, which keep their ranks."""
         indices = np.flatnonzero(chosen)
-        some = self._take([self.ids[index] for index in indices.tolist()], indices)
-        return replace(some, ranks=indices + 1)
+        return self._take([self.ids[index] for index in indices.tolist()], indices)
 
     def _take(self, ids: list[str], part: slice | IntArray) -> Listing:
-        return Listing(
-            ids,
-            self.known[part],
-            self.values[part],
-            self.votes[part],
-            self.n_members[part],
-            None if self.low is None else self.low[part],
-            None if self.high is None else self.high[part],
-            {name: column[part] for name, column in self.further.items()},
-            None if self.ranks is None else self.ranks[part],
-            None if self.numbers is None else self.numbers[part],
-        )
+        own = vars(self).items()
+        arrays = {name: column[part] for name, column in own if isinstance(column, np.ndarray)}
+        further = {name: column[part] for name, column in self.further.items()}
+        return replace(self, ids=ids, further=further, **arrays)
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*COLUMNS, *self.further)
-
-    @property
-    def expected_false(self) -> FloatArray | None:
-        """The expected number of false positives down to each row; None unless this is an audit."""
-        return self.further.get(EXPECTED_FALSE[0])
-
-    def results(self) -> dict[str, list[Any]]:
-        """Return the columns other than the id, for a table that has its own ids."""
-        return {name: column for name, column in self.by_column().items() if name != "id"}
 
     def by_column(self) -> dict[str, list[Any]]:
         """Return the columns by name, with None for an empty cell."""
@@ -109,9 +91,7 @@ class Listing:
             scored = part.n_members > 0
             nothing = [None] * len(part)
             columns: list[list[Any]] = [
-                list(range(start + 1, start + 1 + len(part)))
-                if part.ranks is None
-                else part.ranks.tolist(),
+                part.ranks.tolist(),
                 part.ids,
                 part.known.astype(int).tolist(),
                 _cells(part.values),
@@ -154,11 +134,12 @@ def ordered(
     Row numbers start at ``first``.
     """
     order = np.argsort(scored.values if lowest_first else -scored.values, kind="stable")
+    ranks = np.arange(1, len(order) + 1)
     low = high = None
     if scored.resampled is not None:
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(1, len(order) + 1)
-        low, high = rank_bounds(scored.resampled, ranks, scored.values, lowest_first=lowest_first)
+        of_rows = np.empty(len(order), np.int64)
+        of_rows[order] = ranks
+        low, high = rank_bounds(scored.resampled, of_rows, scored.values, lowest_first=lowest_first)
         low, high = low[order], high[order]
     conformal: dict[str, FloatArray] = {}
     if scored.p_values is not None:
@@ -172,8 +153,9 @@ def ordered(
         scored.n_members[order],
         low,
         high,
+        ranks,
+        order + first,
         conformal,
-        numbers=order + first,
     )
 
 

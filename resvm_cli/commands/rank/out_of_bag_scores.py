@@ -71,6 +71,11 @@ class OutOfBagScores:
     def scored(self) -> BoolArray:
         return self.n_members > 0
 
+    @property
+    def present(self) -> FloatArray:
+        """The values of the rows that have one."""
+        return self.values[self.scored]
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -108,6 +113,17 @@ class OutOfBagScorer:
     ) -> OutOfBagScores:
         """Score all rows of U, given in order."""
         return self._score(blocks, n_rows, self.n_positives, resamples, "U")
+
+    def member_values(self, rows: Rows, name: str, start: int = 0) -> FloatArray:
+        """Return each member's values; ``name`` and ``start`` locate a row that has none."""
+        values = self.predictor.member_values(rows)
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
+                Message("its features are far from the training data: use {scale}"),
+            )
+        return values
 
     def _score(
         self,
@@ -148,13 +164,7 @@ class OutOfBagScorer:
     ) -> OutOfBagScores:
         numbers = np.arange(first + start, first + start + len(rows))
         absent = self.unseen_mask.unseen(numbers, rows)
-        member_values = self.predictor.member_values(rows)
-        bad = np.flatnonzero(~np.isfinite(member_values).all(axis=1))
-        if len(bad):
-            raise DataError(
-                f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
-                Message("its values are far from those in the training rows: use {scale}"),
-            )
+        member_values = self.member_values(rows, name, start)
         groups = self.predictor.ensemble.groups
         decisions = decide_out_of_bag(member_values, absent, groups)
         own = decisions.by(self.rule)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from resvm_cli.commands.rank.reasons import Reasons
     from resvm_cli.metrics.intervals import Interval
     from resvm_cli.rows import FloatArray
-    from resvm_cli.training.input import TrainingInput
 
 RECOVERED_FRACTIONS = (0.5, 0.9)  # of known positives, whose ranks are reported
 SHOWN_DEPTH = 50  # of the cases in the summary
@@ -30,10 +29,9 @@ DRAWN_POINTS = 1500
 SHOWN_FEATURES, SHOWN_NAMES = 20, 8  # groups of correlated features, and names in a group
 
 
-def render_page(
-    result: RankResult, source: TrainingInput | None = None, command: str = ""
-) -> bytes:
+def render_page(result: RankResult, command: str = "") -> bytes:
     """Return the HTML page, with the names of the data files and the command if known."""
+    audit = result.request.audit
     curve: dict[str, Any] | None = None
     if (recovery := result.recovery) is not None:
         found = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
@@ -41,17 +39,17 @@ def render_page(
         curve = {"rank": recovery.depths[drawn].tolist(), "share": _rounded(found[drawn])}
     histogram = result.histogram
     data = {
-        "heading": _heading(result, source),
-        "data": _data(result, source),
+        "heading": _heading(result),
+        "data": _data(result),
         "command": command,
-        "audit": result.audit,
+        "audit": audit,
         "tiles": list(_tiles(result)),
         "n_unl": result.plan.rows_unl,
         "notes": list(result.notes),
         "made": _made(result),
         "list": _columns(result.listing, result),
         "why": _page_reasons(result.reasons),
-        "known": None if result.audit or result.known is None else _columns(result.known, result),
+        "known": None if audit or result.known is None else _columns(result.known, result),
         "importance": _importance(result),
         "recovery": curve,
         "histogram": histogram
@@ -97,25 +95,24 @@ def _tiles(result: RankResult) -> Iterator[tuple[float | str, ...]]:
         yield "rows to test next", result.batch.n_rows
 
 
-def _heading(result: RankResult, source: TrainingInput | None) -> str:
+def _heading(result: RankResult) -> str:
     """Return a heading that says what is listed, and from which file."""
-    path = None
-    if source is not None:
-        path = source.data or (source.positives if result.audit else source.unlabeled)
+    source, audit = result.request.source, result.request.audit
+    path = source.data or (source.positives if audit else source.unlabeled)
     of = "" if path is None else f" of {name_of(path)}"
     if result.batch is not None:
         return f"Rows{of} to test next"
-    return f"Known positives{of}, most suspicious first" if result.audit else f"Ranking{of}"
+    return f"Known positives{of}, most suspicious first" if audit else f"Ranking{of}"
 
 
-def _data(result: RankResult, source: TrainingInput | None) -> str:
-    plan = result.plan
+def _data(result: RankResult) -> str:
+    plan, source = result.plan, result.request.source
     of_p = of_u = whole = ""
-    if source is not None and source.data is not None:
+    if source.data is not None:
         whole = f", from {name_of(source.data)}"
         if source.positive_ids is not None:
             of_p = f" (ids in {name_of(source.positive_ids)})"
-    elif source is not None and source.positives is not None and source.unlabeled is not None:
+    elif source.positives is not None and source.unlabeled is not None:
         of_p, of_u = f" from {name_of(source.positives)}", f" from {name_of(source.unlabeled)}"
     of_n = f", {plan.rows_neg:,} known negatives" if plan.rows_neg else ""
     unlabeled = f"{plan.rows_unl:,} unlabeled rows{of_u}"
@@ -127,7 +124,7 @@ def _made(result: RankResult) -> list[str]:
     notes = [
         f"Made by resvm {__version__}: {plan.method}, {plan.kernel_names} kernel,"
         f" {plan.n_models} members, each trained on {bags_of(plan.plans)}, decision rule"
-        f" {result.rule}, seed {plan.seed}.",
+        f" {result.request.rule}, seed {plan.seed}.",
         "Each row is scored only by members that have not seen the row itself, any row of its"
         " group, or any identical row.",
     ]
@@ -177,7 +174,7 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
         "high": None if shown.high is None else shown.high.tolist(),
         "further": {name: _rounded(column, 4) for name, column in shown.further.items()},
     }
-    if shown.ranks is not None:
+    if (shown.ranks > np.arange(1, len(shown) + 1)).any():  # rows were left out
         columns["rank"] = shown.ranks.tolist()
     return columns
 
@@ -255,9 +252,9 @@ def batch_text(batch: BatchSummary) -> str:
 
 
 def listed_rows(result: RankResult) -> str:
-    if result.with_known:
+    if result.request.with_known:
         return "rows of P and U"
-    return "known positives" if result.audit else "rows of U"
+    return "known positives" if result.request.audit else "rows of U"
 
 
 def case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:

@@ -12,13 +12,10 @@ from resvm_cli.commands.rank.batch import BatchSummary, choose_batch, excluded_r
 from resvm_cli.commands.rank.fdr import (
     FdrEstimate,
     Outcomes,
-    cut_at_fdr,
-    negatives_unlike,
+    estimated,
     read_negatives,
     require_untrained,
     scored_negatives,
-    warnings_about_list,
-    warnings_about_negatives,
 )
 from resvm_cli.commands.rank.listing import Listing, Recovery, audit, ordered, with_precision
 from resvm_cli.commands.rank.out_of_bag_scores import (
@@ -36,7 +33,6 @@ from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.importance import FeatureImportance, feature_importance
-from resvm_cli.model.members import Part
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
 from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
@@ -50,7 +46,6 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.solver_libraries import silenced
 from resvm_cli.tables.encoding import check_annotated
 from resvm_cli.training.choice import TrainingChoice
@@ -138,12 +133,10 @@ class RankRequest(RankingParameters):
 class RankResult:
     """The requested list, and what the report shows with it."""
 
+    request: RankRequest
+    plan: ModelPlan
     listing: Listing
     n_listed: int  # before ``top`` cuts the list
-    plan: ModelPlan
-    rule: RuleName
-    audit: bool
-    with_known: bool
     n_unscored: int  # listed rows without a value
     n_suspects: int | None  # known positives that look false; None if P has no scores
     resamples: int  # 0 without intervals
@@ -151,7 +144,6 @@ class RankResult:
     fdr_estimate: FdrEstimate | None  # None: neither P nor trusted negatives have scores
     known: Listing | None  # P, most suspicious first, for a page
     histogram: Histogram | None  # values of P and of U, for a page
-    model: str | None
     notes: tuple[Text, ...]
     stored: StoredModel | None = None  # the ensemble
     baselines: tuple[Baseline, ...] = ()  # empty if P has no scores
@@ -162,8 +154,9 @@ class RankResult:
 
 def rank(request: RankRequest, run: Run) -> RankResult:
     """Train or load a model, score every row out of bag, and sort the rows."""
-    request.check()
     source = replace(request.source, keep_ids=True)
+    request = replace(request, source=source)
+    request.check()
     stored = None
     if request.model is not None:
         stored = load_model(request.model)
@@ -184,15 +177,12 @@ def rank(request: RankRequest, run: Run) -> RankResult:
     ):
         if request.annotate is not None:
             data.require_tables()
-        if request.negatives is None:
-            result = rank_on(data, request, run, stored, outcomes=outcomes, excluded=excluded)
-        else:
-            name, negatives = name_of(request.negatives), read_negatives(request.negatives, data)
-            located = negatives.rows, lambda row: f"{name}:{negatives.lines[row]}"
-            result = rank_on(data, request, run, stored, *located, outcomes, excluded)
+        negatives = None if request.negatives is None else read_negatives(request.negatives, data)
+        result = rank_on(data, request, run, stored, negatives, outcomes, excluded)
         if request.annotate is not None:
-            assert result.listing.numbers is not None
-            data.annotate(request.annotate, result.listing.numbers, result.listing.results())
+            columns = result.listing.by_column()
+            del columns["id"]  # the table has its own
+            data.annotate(request.annotate, result.listing.numbers, columns)
         return result
 
 
@@ -201,15 +191,14 @@ def rank_on(
     request: RankRequest,
     run: Run,
     stored: StoredModel | None = None,
-    negatives: Rows | None = None,
-    locate: Callable[[int], str] = lambda row: f"negatives: row {row + 1:,}",
+    negatives: tuple[Rows, Callable[[int], str]] | None = None,
     outcomes: Mapping[str, tuple[bool, str]] | None = None,
     excluded: Sequence[tuple[str, str]] | None = None,
 ) -> RankResult:
     """Rank data that is in memory, with the stored model if there is one.
 
-    ``locate`` returns the location of a trusted negative, given its number, for error messages.
-    The ``outcomes`` of tested rows, by id, and the ids of ``excluded`` rows have theirs.
+    Trusted negatives, ``outcomes`` of tested rows by id, and ids of ``excluded`` rows come with
+    their locations, for error messages.
     """
     groups = data.groups()  # read first, because training is slow
     kernels: list[str] = [request.choice.params.kernel]
@@ -218,8 +207,7 @@ def rank_on(
     elif request.choice.auto is not None:
         kernels.append("linear")  # some members may be
     if negatives is not None:
-        precomputed = "precomputed" in kernels
-        require_untrained(negatives, data, locate, precomputed=precomputed)
+        require_untrained(*negatives, data, precomputed="precomputed" in kernels)
     names = feature_names(request.feature_map, kernels)
     tested = untestable = None
     if outcomes is not None or excluded is not None:
@@ -227,30 +215,22 @@ def rank_on(
         ids = data.ids()[n_pos : n_pos + data.n_unlabeled]
         tested = None if outcomes is None else Outcomes.from_ids(outcomes, ids)
         untestable = None if excluded is None else excluded_rows(ids, excluded)
-    if stored is None:
-        plan, scorer, stored = _trained(request, data, groups, run)
-    else:
-        plan, scorer = _loaded(request, stored, data, groups, run)
+    plan, scorer, stored = _scorer(request, data, groups, stored, run)
     if negatives is not None:
-        trusted, notes = scored_negatives(negatives, scorer, data.unlabeled())
+        trusted, notes = scored_negatives(negatives[0], scorer, data.unlabeled())
         scorer = replace(scorer, negatives=trusted)
         for note in notes:
             run.remark(note)
     result = replace(_ranked(request, data, plan, scorer, run, tested, names), stored=stored)
-    ensemble = scorer.predictor.ensemble
+    ensemble = stored.ensemble
     if request.importance and plan.method == "resvm" and not ensemble.is_precomputed:
         mask = scorer.unseen_mask
         found = feature_importance(ensemble, data, mask, plan.seed, run, names)
         result = replace(result, importance=found)
     if request.next is not None:
+        done = None if tested is None else tested.numbers
         batch, summary = choose_batch(
-            result.listing,
-            data,
-            plan,
-            request.next,
-            request.explore or 0.0,
-            untestable,
-            None if tested is None else tested.numbers,
+            result.listing, data, plan, request.next, request.explore or 0.0, untestable, done
         )
         result = replace(result, listing=batch, batch=summary)
     if request.why is not None:
@@ -259,65 +239,35 @@ def rank_on(
     return result
 
 
-def _trained(
-    request: RankRequest, data: PUData, groups: IntArray | None, run: Run
-) -> tuple[ModelPlan, OutOfBagScorer, StoredModel]:
-    choice = request.choice
-    if choice.auto is not None or data.scaling_is_open:
-        from resvm_cli.tuning.tune import choose_settings  # slow to import
-
-        choice = choose_settings(data, choice, run)
-    if run.memory_mb is not None:  # fail before training, which is slow
-        _scoring_run(request, make_plan(data, choice), data, run)
-    part, model = train_on(data, choice, run)
-    if request.target is not None:
-        save(model, request.target, force=request.force)
-    within = _scoring_run(request, part.plan, data, run)
-    return part.plan, out_of_bag_scorer(part, model, data, groups, request.rule, within), model
-
-
-def _scoring_run(request: RankRequest, plan: ModelPlan, data: PUData, run: Run) -> Run:
-    """Return the run with as many threads as its memory allows while every row is scored."""
-    return replace(run, jobs=ranking_threads(plan, data, run, intervals=request.intervals))
-
-
-def out_of_bag_scorer(
-    part: Part,
-    model: StoredModel,
-    data: PUData,
-    groups: IntArray | None,
-    rule: RuleName,
-    run: Run,
-) -> OutOfBagScorer:
-    """Return a scorer for the rows that a model was trained on."""
-    training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
-    predictor = Predictor(model.ensemble)
-    return _scorer(predictor, part.problems, training_rows, rule, run)
-
-
-def _loaded(
-    request: RankRequest,
-    stored: StoredModel,
-    data: PUData,
-    groups: IntArray | None,
-    run: Run,
-) -> tuple[ModelPlan, OutOfBagScorer]:
-    assert request.model is not None
-    plan, tasks, training_rows = redrawn_rows(stored, request.model, data, groups, run)
-    predictor = Predictor(stored.ensemble)
-    within = _scoring_run(request, plan, data, run)
-    return plan, _scorer(predictor, tasks, training_rows, request.rule, within)
-
-
 def _scorer(
-    predictor: Predictor,
-    tasks: Sequence[Problem],
-    training_rows: TrainingRows,
-    rule: RuleName,
+    request: RankRequest,
+    data: PUData,
+    groups: IntArray | None,
+    stored: StoredModel | None,
     run: Run,
-) -> OutOfBagScorer:
-    unseen_mask = UnseenMask(tasks, training_rows)
-    return OutOfBagScorer(predictor, unseen_mask, training_rows.n_positives, rule, run)
+) -> tuple[ModelPlan, OutOfBagScorer, StoredModel]:
+    """Train a model, or redraw the bags of the stored one, to score its training rows."""
+    if stored is not None:
+        assert request.model is not None
+        plan, problems, rows = redrawn_rows(stored, request.model, data, groups, run)
+    else:
+        choice = request.choice
+        if choice.auto is not None or data.scaling_is_open:
+            from resvm_cli.tuning.tune import choose_settings  # slow to import
+
+            choice = choose_settings(data, choice, run)
+        if run.memory_mb is not None:  # fail before training, which is slow
+            ranking_threads(make_plan(data, choice), data, run, intervals=request.intervals)
+        part, stored = train_on(data, choice, run)
+        if request.target is not None:
+            save(stored, request.target, force=request.force)
+        plan, problems = part.plan, part.problems
+        rows = TrainingRows(data.positives, part.unlabeled, part.drawn, groups)
+    threads = ranking_threads(plan, data, run, intervals=request.intervals)
+    mask, predictor = UnseenMask(problems, rows), Predictor(stored.ensemble)
+    within = replace(run, jobs=threads)
+    scorer = OutOfBagScorer(predictor, mask, len(data.positives), request.rule, within)
+    return plan, scorer, stored
 
 
 def _ranked(
@@ -331,10 +281,10 @@ def _ranked(
 ) -> RankResult:
     known, unlabeled, n_resampled = _scored_sets(request, data, plan, scorer)
     classes = None
-    if known is not None and unlabeled is not None:
+    if known is not None:
         classes = ClassMixture.fit(
-            known.values[known.scored],
-            unlabeled.values[unlabeled.scored],
+            known.present,
+            unlabeled.present,
             request.contamination_pos,
             request.contamination_unl,
             REPLICATES if request.intervals else 0,
@@ -343,48 +293,60 @@ def _ranked(
             sampled=not plan.rows_neg,  # with known negatives, P contains tested rows
         )
     listing, audited = _listings(request, data.ids(), plan, known, unlabeled, classes)
-    n_unscored = int((listing.n_members == 0).sum())
-    if n_unscored == len(listing):
+    n_listed, n_unscored = len(listing), int((listing.n_members == 0).sum())
+    if n_unscored == n_listed:
         raise DataError(
             "every row is in every bag, so no member can score any of them out of bag",
             Message("use smaller bags ({n_pos}, {n_unl}), more members or smaller groups"),
         )
     if n_unscored:
         run.notice(
-            f"{n_unscored:,} of {len(listing):,} rows, or their groups, are in every bag, so they"
+            f"{n_unscored:,} of {n_listed:,} rows, or their groups, are in every bag, so they"
             " are listed last, without a value; to score them, use smaller bags or more members"
         )
-    n_listed = len(listing)
-    listing, estimate = _estimated(request, listing, known, unlabeled, classes, scorer, run)
+    listing, estimate, warnings = estimated(listing, known, unlabeled, classes, scorer, request.fdr)
     baselines: tuple[Baseline, ...] = ()
     if known is not None:
         baselines = compared(data, scorer.predictor.ensemble, known, unlabeled, names, plan.seed)
-    for baseline in baselines:
-        if not baseline.is_beaten:
-            run.notice(baseline.note())
+    for text in (*warnings, *(one.note() for one in baselines if not one.is_beaten)):
+        run.notice(text)
     histogram = None
-    if request.page and known is not None and unlabeled is not None:
-        both = OutOfBagScores.joined(known, unlabeled)
-        of_pos = np.arange(len(both)) < len(known)
-        histogram = Histogram.from_scores(of_pos[both.scored], both.values[both.scored])
+    if request.page and known is not None:
+        values = np.concatenate([known.present, unlabeled.present])
+        histogram = Histogram.from_scores(np.arange(len(values)) < len(known.present), values)
     return RankResult(
+        request,
+        plan,
         listing if request.top is None else listing.head(request.top),
         n_listed,
-        plan,
-        request.rule,
-        request.audit,
-        request.with_known,
         n_unscored,
-        None if classes is None else classes.n_false(),
-        n_resampled,
-        None if known is None or unlabeled is None else Recovery.from_values(known, unlabeled),
-        estimate,
-        audited if request.page else None,
-        histogram,
-        request.model or request.target,
-        tuple(run.notes),
+        n_suspects=None if classes is None else classes.n_false(),
+        resamples=n_resampled,
+        recovery=None if known is None else Recovery.from_values(known, unlabeled),
+        fdr_estimate=estimate,
+        known=audited if request.page else None,
+        histogram=histogram,
+        notes=tuple(run.notes),
         baselines=baselines,
     )
+
+
+def _scored_sets(
+    request: RankRequest, data: PUData, plan: ModelPlan, scorer: OutOfBagScorer
+) -> tuple[OutOfBagScores | None, OutOfBagScores, int]:
+    """Return the scores of P (None if it cannot be scored) and U, and the number of resamples."""
+    resamples = None
+    if request.intervals:
+        n_pos = plan.rows_pos if request.audit or request.with_known else 0
+        n_listed = n_pos + (0 if request.audit else plan.rows_unl)
+        resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
+    known = None
+    if plan.method == "resvm":
+        known = scorer.positives(data.positives, resamples)
+    unlabeled = scorer.unlabeled(
+        data.unlabeled(), plan.rows_unl, None if request.audit else resamples
+    )
+    return known, unlabeled, 0 if resamples is None else resamples.count
 
 
 def _listings(
@@ -411,46 +373,3 @@ def _listings(
     if known is not None:
         listing = with_precision(listing, classes)
     return listing, audited
-
-
-def _estimated(
-    request: RankRequest,
-    listing: Listing,
-    known: OutOfBagScores | None,
-    unlabeled: OutOfBagScores,
-    classes: ClassMixture | None,
-    scorer: OutOfBagScorer,
-    run: Run,
-) -> tuple[Listing, FdrEstimate | None]:
-    """Return the list, cut off at ``fdr`` if given, and its estimated precision."""
-    if known is None and scorer.negatives is None:
-        return listing, None
-    known_values = None if known is None else known.values[known.scored]
-    n_unlike = negatives_unlike(scorer, known_values, unlabeled.values[unlabeled.scored])
-    estimate = FdrEstimate.from_classes(classes, scorer.negatives, n_unlike)
-    warnings: list[Text] = [*warnings_about_negatives(estimate)]
-    if request.fdr is not None:
-        listing, estimate = cut_at_fdr(listing, estimate, classes, request.fdr)
-        warnings += warnings_about_list(estimate)
-    for warning in warnings:
-        run.notice(warning)
-    return listing, estimate
-
-
-def _scored_sets(
-    request: RankRequest, data: PUData, plan: ModelPlan, scorer: OutOfBagScorer
-) -> tuple[OutOfBagScores | None, OutOfBagScores, int]:
-    """Return the scores of P (None if it cannot be scored) and U, and the number of resamples."""
-    n_listed = (plan.rows_pos if request.audit or request.with_known else 0) + (
-        0 if request.audit else plan.rows_unl
-    )
-    resamples = None
-    if request.intervals:
-        resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
-    known = None
-    if plan.method == "resvm":
-        known = scorer.positives(data.positives, resamples)
-    unlabeled = scorer.unlabeled(
-        data.unlabeled(), plan.rows_unl, None if request.audit else resamples
-    )
-    return known, unlabeled, 0 if resamples is None else resamples.count

@@ -100,7 +100,6 @@ def reasons_of(
     from resvm_cli.model.explanations import Explainer
 
     wanted = listing.head(count)
-    assert wanted.numbers is not None
     problems = plan.problems(range(plan.n_models))
     drawn = rows_drawn(problems)
     ensemble = scorer.predictor.ensemble
@@ -109,7 +108,6 @@ def reasons_of(
     of_features = any(group.kernel.name == "linear" for group in ensemble.groups)
     effects = _effects(wanted.numbers[:MAX_ROWS], data, plan.seed, scorer, names)
     ids = data.ids()
-    ranks = wanted.ranks if wanted.ranks is not None else np.arange(1, len(wanted) + 1)
 
     def row_named(part: Term) -> Contribution:
         return Contribution(ids[part.number], part.amount)
@@ -126,7 +124,7 @@ def reasons_of(
             index = len(found)
             found.append(
                 Reasons(
-                    int(ranks[index]),
+                    int(wanted.ranks[index]),
                     wanted.ids[index],
                     one.value,
                     one.constant,

@@ -32,17 +32,17 @@ MAX_SHOWN = 20  # rows whose reasons are printed
 
 def show_ranking(result: RankResult) -> None:
     """Print how rows were scored and what is expected of the list, on stderr."""
-    plan = result.plan
+    plan, request = result.plan, result.request
     rows = [
         ("data", rows_of(plan)),
         (
             "ensemble",
             f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each of"
-            f" {bags_of(plan.plans)}; decision rule {result.rule}; seed {plan.seed}",
+            f" {bags_of(plan.plans)}; decision rule {request.rule}; seed {plan.seed}",
         ),
     ]
-    if result.model is not None:
-        rows.append(("model", result.model))
+    if model := request.model or request.target:
+        rows.append(("model", model))
     rows.append(("ranked", f"{result.n_listed:,} {listed_rows(result)}, scored out of bag"))
     recovery = result.recovery
     if recovery is not None:
@@ -59,7 +59,7 @@ def show_ranking(result: RankResult) -> None:
         rows += _estimate_rows(result.fdr_estimate)
     if result.n_suspects is not None:
         rows.append(("suspects", f"{_suspects(result)} of the known positives look false"))
-    elif result.audit:
+    elif request.audit:
         rows.append(("suspects", uncounted(result.fdr_estimate)))
     if result.batch is not None:
         rows.append(("next", batch_text(result.batch)))
@@ -107,7 +107,7 @@ def _percent(fraction: Interval) -> str:
 
 def print_ranking(result: RankResult) -> None:
     """Print the complete result as JSON."""
-    plan = result.plan
+    plan, request = result.plan, result.request
     recovery: dict[str, Any] | None = None
     if result.recovery is not None:
         recovery = {
@@ -121,16 +121,16 @@ def print_ranking(result: RankResult) -> None:
     print_json(
         "rank",
         {
-            "audit": result.audit,
-            "with_known": result.with_known,
+            "audit": request.audit,
+            "with_known": request.with_known,
             "method": plan.method,
-            "decision": result.rule,
+            "decision": request.rule,
             "n_members": plan.n_models,
             "seed": plan.seed,
             "rows_pos": plan.rows_pos,
             "rows_unl": plan.rows_unl,
             **({"rows_neg": plan.rows_neg} if plan.rows_neg else {}),
-            "model": result.model,
+            "model": request.model or request.target,
             "n_ranked": result.n_listed,
             "n_without_value": result.n_unscored,
             "n_suspects": result.n_suspects,

@@ -22,6 +22,8 @@ def listing(expected=None, intervals=True):
         np.array([9, 3, 0]),
         np.array([1, 1, 3]) if intervals else None,
         np.array([2, 3, 3]) if intervals else None,
+        np.arange(1, 4),
+        np.arange(3),
         {} if expected is None else {"expected_false": expected},
     )
 

@@ -13,7 +13,7 @@ from resvm_cli.commands.rank import page
 from resvm_cli.commands.rank.fdr import FdrEstimate, WhatIf
 from resvm_cli.commands.rank.listing import Listing, Recovery
 from resvm_cli.commands.rank.page import render_page
-from resvm_cli.commands.rank.rank import RankResult
+from resvm_cli.commands.rank.rank import RankRequest, RankResult
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.importance import FeatureImportance
@@ -30,9 +30,8 @@ def listing(values, known):
         np.array(values),
         np.array(values) / 2,
         np.where(np.isnan(values), 0, 7),
-        np.arange(1, size + 1),
-        np.arange(1, size + 1),
-        {},
+        *[np.arange(1, size + 1)] * 3,
+        np.arange(size),
     )
 
 
@@ -42,12 +41,10 @@ def result():
     known = listing([0.1, 0.6, 0.9], True)
     both = np.array([*unlabeled[:3], *known.values])
     return RankResult(
-        listing(unlabeled, False),
-        4,
+        RankRequest(),
         ModelPlan.from_plan(resolve_defaults(MethodParameters(), 3, 4, 2, lambda: 1.0)),
-        "mean",
-        audit=False,
-        with_known=False,
+        listing(unlabeled, False),
+        n_listed=4,
         n_unscored=1,
         n_suspects=1,
         resamples=40,
@@ -55,7 +52,6 @@ def result():
         fdr_estimate=None,
         known=known,
         histogram=Histogram.from_scores(np.repeat([False, True], 3), both),
-        model=None,
         notes=("a <note>",),
     )
 
@@ -92,7 +88,7 @@ def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
 @pytest.mark.parametrize(
     ("source", "heading", "said"),
     [
-        (None, "Ranking", "3 known positives, 4 unlabeled rows"),
+        (TrainingInput(), "Ranking", "3 known positives, 4 unlabeled rows"),
         (
             TrainingInput("hits.svm", "library.svm"),
             "Ranking of library.svm",
@@ -106,7 +102,9 @@ def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
     ],
 )
 def test_the_page_names_its_data_and_the_command(result, source, heading, said):
-    page = render_page(result, source, "resvm rank -P 'my hits.svm'")
+    page = render_page(
+        replace(result, request=RankRequest(source=source)), "resvm rank -P 'my hits.svm'"
+    )
     data = content(page)
     assert (data["heading"], data["data"]) == (heading, said)
     assert data["command"] == "resvm rank -P 'my hits.svm'"
@@ -114,8 +112,8 @@ def test_the_page_names_its_data_and_the_command(result, source, heading, said):
 
 
 def test_an_audit_is_of_the_known_positives(result):
-    audit = replace(result, audit=True)
-    data = content(render_page(audit, TrainingInput("hits.svm", "library.svm")))
+    request = RankRequest(source=TrainingInput("hits.svm", "library.svm"), audit=True)
+    data = content(render_page(replace(result, request=request)))
     assert data["heading"] == "Known positives of hits.svm, most suspicious first"
 
 
