@@ -1,8 +1,8 @@
-/* Doubles as text: byte for byte what Python's repr writes, many at a time, without the GIL.
+/* Write doubles as text: exactly the bytes of Python's repr, many at a time, without the GIL.
  *
  * The cores (format_rows, format_lines) do not use Python, so the fuzz target can include this file.
- * They stop when the next number might not fit, and continue there when called again with more room.
- * fill_tables must have been called once before. */
+ * They stop when the next number might not fit, and continue there when called again with more space.
+ * fill_tables must be called once before them. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +23,8 @@ struct output {
     size_t rows, entries;
 };
 
-/* Writes a number that the fast paths cannot into NUMBER_ROOM bytes and returns its end; NULL if memory
- * ran out. */
+/* Writes a number that the fast paths cannot write into NUMBER_ROOM bytes and returns its end, or NULL
+ * if memory ran out. */
 typedef char *(*slow_number)(void *context, double number, char *to);
 
 /* digits * 10^exponent, with `count` digits */
@@ -35,7 +35,7 @@ struct decimal {
 
 static char pairs[200]; /* 00 01 02 .. 99 */
 
-/* Writes exactly as many digits as the number has. */
+/* Writes a number with exactly this many digits. */
 static inline void write_digits(char *to, uint64_t digits, int count)
 {
     char *end = to + count;
@@ -60,7 +60,7 @@ static inline void write_digits(char *to, uint64_t digits, int count)
         end[-1] = (char)('0' + rest);
 }
 
-/* For numbers up to 2^63: 10^19 still fits 64 bits. */
+/* For numbers up to 2^63; 10^19 still fits in 64 bits. */
 static inline int count_digits(uint64_t number)
 {
     int count = 1;
@@ -93,7 +93,7 @@ static inline char *write_decimal(char *to, struct decimal number)
         to += count > 1 ? count + 1 : 1;
         *to++ = 'e';
         *to++ = power < 0 ? '-' : '+';
-        memcpy(to, pairs + 2 * (power < 0 ? -power : power), 2); /* the tables end long before 99 */
+        memcpy(to, pairs + 2 * (power < 0 ? -power : power), 2); /* the tables end far below 99 */
         return to + 2;
     }
     if (point <= 0) {
@@ -117,14 +117,14 @@ static inline char *write_decimal(char *to, struct decimal number)
 
 #ifdef __SIZEOF_INT128__
 /* The Schubfach algorithm (R. Giulietti). The decimals that read back as the double form an interval,
- * and 10^k is the largest power of ten that is not wider. So at most one multiple of 10^(k+1) lies in
- * it: without its trailing zeros, that is the shortest decimal. Otherwise it is the nearest multiple of
- * 10^k in the interval. All is counted in quarters of 10^k; fractions are cut off and the last bit is
- * set instead, which changes no comparison with an even number.
+ * and 10^k is the largest power of ten that is not wider. So the interval contains at most one multiple
+ * of 10^(k+1). If it contains one, that is the shortest decimal, without its trailing zeros. Otherwise
+ * it is the nearest multiple of 10^k in the interval. Everything is counted in quarters of 10^k. A
+ * fraction is truncated and the last bit set instead, which changes no comparison with an even number.
  *
- * Powers have 126 bits. Up to 10^54 that is exact, and so is every product. Below 1 they are rounded
- * up, by at most 2^-66 in any product; the true product is a multiple of 5^-27 > 2^-63 there, so its
- * whole part is right, and the first 64 bits of its fraction are zero only if it has none. */
+ * Powers have 126 bits. Up to 10^54 they are exact, and so is every product. Powers below 1 are rounded
+ * up, by at most 2^-66 in any product. There the true product is a multiple of 5^-27 > 2^-63, so its
+ * integer part is right, and the first 64 bits of its fraction are zero only if the fraction is. */
 #define LAST_RECIPROCAL 27
 #define LAST_POWER 54
 
@@ -133,7 +133,7 @@ __extension__ typedef unsigned __int128 wide;
 static struct power {
     uint64_t high, low;
     int log2;      /* 10^n lies between 2^log2 and twice that */
-    uint64_t mask; /* of the low half of a fraction, where that half is exact */
+    uint64_t mask; /* all ones if the low half of a fraction is exact, else 0 */
 } powers[LAST_RECIPROCAL + 1 + LAST_POWER];
 
 static void fill_powers(void)
@@ -163,7 +163,7 @@ static void fill_powers(void)
     }
 }
 
-/* power * factor / 2^128; a fraction is cut off and the last bit is set instead. */
+/* Return power * factor / 2^128; a fraction is truncated and the last bit set instead. */
 static inline uint64_t scaled(const struct power *power, uint64_t factor)
 {
     wide low = (wide)power->low * factor;
@@ -171,7 +171,7 @@ static inline uint64_t scaled(const struct power *power, uint64_t factor)
     return (uint64_t)(high >> 64) | (((uint64_t)high | ((uint64_t)low & power->mask)) != 0);
 }
 
-/* The nearest of the shortest decimals that read back; 0 if the table of powers does not reach. */
+/* Find the nearest of the shortest decimals that read back; return 0 beyond the table of powers. */
 static inline int shortest(uint64_t bits, struct decimal *out)
 {
     uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
@@ -180,14 +180,14 @@ static inline int shortest(uint64_t bits, struct decimal *out)
     /* 10^k is at most the width of the interval: logarithms of 2 and 3/4, times 2^32 */
     int k = (int)((exponent * INT64_C(1292913986) - narrow * INT64_C(536607790)) >> 32);
     if (k < -LAST_POWER || k > LAST_RECIPROCAL)
-        return 0; /* subnormals, infinities and nan among them */
+        return 0; /* this includes subnormals, infinities and nan */
     const struct power *power = &powers[LAST_RECIPROCAL - k];
     int shift = exponent + power->log2 + 3; /* 3 to 6, so factors have at most 62 bits */
     uint64_t quarters = (fraction | UINT64_C(1) << 52) << 2;
     uint64_t lower = scaled(power, (quarters - 2 + (uint64_t)narrow) << shift);
     uint64_t middle = scaled(power, quarters << shift);
     uint64_t upper = scaled(power, (quarters + 2) << shift);
-    uint64_t odd = fraction & 1; /* a tie goes to the even neighbor, so the ends do not belong to odd ones */
+    uint64_t odd = fraction & 1; /* ties round to even, so the interval of an odd number excludes its ends */
     uint64_t ones = middle >> 2, tens = ones / 10;
 
     int below = lower + odd <= 40 * tens, above = 40 * tens + 40 + odd <= upper;
@@ -215,7 +215,7 @@ static inline int shortest(uint64_t bits, struct decimal *out)
         uint64_t half = 4 * ones + 2;
         above = middle > half || (middle == half && (ones & 1));
     }
-    uint64_t digits = ones + (uint64_t)above; /* no trailing zero: tens would have had it */
+    uint64_t digits = ones + (uint64_t)above; /* no trailing zero, or it would be a multiple of ten */
     *out = (struct decimal){digits, 16 + (digits >= UINT64_C(10000000000000000)), k};
     return 1;
 }
@@ -237,13 +237,13 @@ static void fill_tables(void)
     fill_powers();
 }
 
-/* repr of a double; `to` has NUMBER_ROOM bytes. */
+/* Writes the repr of a double; `to` has NUMBER_ROOM bytes. */
 static inline char *write_number(char *to, double number, slow_number slow, void *context)
 {
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
     struct decimal decimal;
-    /* below 2^53 no shorter decimal is as near to a whole number as itself; zeros come here too */
+    /* below 2^53, the shortest decimal of an integer is the integer itself; this includes zeros */
     if (number > -9007199254740992.0 && number < 9007199254740992.0 &&
         (double)(int64_t)number == number) {
         decimal.digits = (uint64_t)(number < 0 ? -(int64_t)number : (int64_t)number);
@@ -257,9 +257,9 @@ static inline char *write_number(char *to, double number, slow_number slow, void
     return write_decimal(to, decimal);
 }
 
-/* `index:value index:value ...` of one row after the other; ends[r] is where row r's text ends. The .0
- * of whole numbers is left out. Row r has entries starts[r] to starts[r + 1]; these must begin at 0,
- * never descend, and not go beyond n_entries, else MISFIT. */
+/* Writes rows as `index:value index:value ...`, one after the other, without the .0 of integers; ends[r]
+ * is where the text of row r ends. Row r has entries starts[r] to starts[r + 1]. The starts must begin
+ * at 0, never decrease, and not exceed n_entries, or the result is MISFIT. */
 static enum status format_rows(const int64_t *starts, size_t n_rows, const int32_t *indices,
                                const double *values, size_t n_entries, int64_t *ends,
                                struct output *out, slow_number slow, void *context)
@@ -302,8 +302,8 @@ static enum status format_rows(const int64_t *starts, size_t n_rows, const int32
     return status;
 }
 
-/* One line per row of a table: the row's label if labels are given, and `n_columns` > 0 numbers, with
- * `separator` between them. */
+/* Writes one line per row of a table: the row's label if labels are given, and `n_columns` > 0 numbers,
+ * with `separator` between them. */
 static enum status format_lines(const int64_t *labels, const double *table, size_t n_rows,
                                 size_t n_columns, char separator, struct output *out,
                                 slow_number slow, void *context)
@@ -341,7 +341,7 @@ static enum status format_lines(const int64_t *labels, const double *table, size
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
-/* repr itself, so that what the fast paths leave equals it by construction. */
+/* Calls repr itself, so that numbers that the fast paths cannot write equal it, too. */
 static char *python_number(void *context, double number, char *to)
 {
     struct call *call = context;
@@ -359,7 +359,7 @@ static char *python_number(void *context, double number, char *to)
     return end;
 }
 
-/* Make room for text, at first as much as the numbers usually need; 0 if there is none. */
+/* Allocate more space, at first as much as the numbers usually need; return 0 if memory runs out. */
 static int grow(struct output *out, size_t n_numbers)
 {
     size_t more = out->capacity ? out->capacity : 16 * n_numbers + 64;
@@ -373,13 +373,13 @@ static int grow(struct output *out, size_t n_numbers)
     return 1;
 }
 
-/* Return the text as bytes. The stable ABI cannot shorten bytes, so they are a copy. */
+/* Return the text as a bytes object: a copy, because the stable ABI cannot shorten one. */
 static const char *finish(struct call *call, struct output *out, enum status status)
 {
     call->text = out->text;
     call->length = out->used;
     if (status == MISFIT)
-        return "indptr does not fit: it must ascend from 0 to at most the entries";
+        return "indptr does not fit: it must increase from 0 to at most the number of entries";
     return status == DONE ? NULL : "out of memory";
 }
 
@@ -387,7 +387,7 @@ FUNCTION(rows, IN(INT64, "indptr"), IN(INT32, "indices"), IN(FLOAT64, "values"),
 {
     const struct argument *a = call->given;
     if (a[0].count == 0)
-        return "indptr does not fit: it must have one more than there are rows";
+        return "indptr does not fit: it must have one more entry than there are rows";
     if (a[1].count != a[2].count)
         return "indices and values do not fit each other";
     if (a[3].count != a[0].count - 1)
@@ -421,11 +421,11 @@ FUNCTION(lines, OPTIONAL(INT64, "labels"), IN(FLOAT64, "table"), IN(WHOLE, "n_co
 
 static PyMethodDef methods[] = {
     METHOD(rows,
-           "The rows as index:value text, one after the other, without the .0 of whole values. `ends`\n"
-           "gets the end of each row's text."),
+           "Return the rows as index:value text, one after the other, without the .0 of integers.\n"
+           "`ends` gets the end of each row's text."),
     METHOD(lines,
-           "One line per row of a table of doubles: the row's label, unless labels is None, and its\n"
-           "numbers as repr writes them, with the separator between them."),
+           "Return one line per row of a table of doubles: the row's label, unless labels is None, and\n"
+           "its numbers as repr writes them, with the separator between them."),
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

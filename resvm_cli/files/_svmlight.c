@@ -1,9 +1,9 @@
-/* Tokenizer for svmlight text: complete lines in, rows out, exact decimals, without the GIL.
+/* Tokenizer for svmlight text: parses complete lines into rows, with exact decimals, without the GIL.
  *
  * The core (scan_lines) does not use Python, so the fuzz target can include this file. Every buffer
- * passed to it must end in '\n': each inner loop stops there at the latest, which bounds all reading
- * without a length check per byte. Writing is bounded by the capacities in `struct sink`, which are
- * checked before each store. */
+ * passed to it must end in '\n'. Each inner loop stops there at the latest, so no read goes past the
+ * end and no byte needs a length check. The capacities in `struct sink` are checked before each
+ * write. */
 
 #include <float.h>
 #include <math.h>
@@ -37,11 +37,11 @@ enum status {
 
 struct sink {
     int64_t *ends;        /* running count of non-zeros at each row's end */
-    double *labels;       /* NaN where a row has none */
-    int64_t *qids;        /* -1 where a row has none */
+    double *labels;       /* NaN for a row without a label */
+    int64_t *qids;        /* -1 for a row without a qid */
     int64_t *lines;       /* line number of each row */
     int64_t *starts;      /* offset of each row's line */
-    int64_t *comments;    /* start and end offset of the trimmed comment; -1, -1 where none */
+    int64_t *comments;    /* start and end offsets of the trimmed comment; -1, -1 without one */
     size_t row_capacity;
     int32_t *indices;
     double *values;
@@ -52,7 +52,7 @@ struct outcome {
     enum status status;
     size_t rows, nonzeros, consumed;
     int64_t lines;                       /* complete lines consumed */
-    size_t token_start, token_end;       /* of the offending token, as buffer offsets */
+    size_t token_start, token_end;       /* offsets of the offending token in the buffer */
     size_t line_start;
     int64_t previous_index;
 };
@@ -100,7 +100,7 @@ static int extended_decimal(uint64_t mantissa, int exponent, double *out)
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && defined(__GNUC__)
 #define EIGHT_AT_ONCE 1
-/* How many of the next eight bytes are digits, up to the first other byte. A byte below '0' borrows from
+/* Count the digits among the next eight bytes, up to the first other byte. A byte below '0' borrows from
  * those above it, and one far above '9' carries into them, so only the lowest flag is reliable. */
 static inline int leading_digits(uint64_t word)
 {
@@ -109,12 +109,12 @@ static inline int leading_digits(uint64_t word)
     return flags ? __builtin_ctzll(flags) >> 3 : 8;
 }
 
-/* The number that the first n of eight bytes spell, for n from 1 to 8: pairs, fours and all are each
- * joined by one multiplication. */
+/* Return the number in the first n of eight bytes, for n from 1 to 8. One multiplication each combines
+ * digits to pairs, pairs to fours, and fours to the result. */
 static inline uint64_t spelled(uint64_t word, int n)
 {
     const uint64_t every_fourth = UINT64_C(0x000000ff000000ff);
-    word = (word - UINT64_C(0x3030303030303030)) << (64 - 8 * n); /* zeros before them */
+    word = (word - UINT64_C(0x3030303030303030)) << (64 - 8 * n); /* pad with leading zeros */
     word = word * 10 + (word >> 8);
     return ((word & every_fourth) * UINT64_C(0x000f424000000064) +
             (word >> 16 & every_fourth) * UINT64_C(0x0000271000000001)) >> 32;
@@ -179,7 +179,7 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
             return MALFORMED;
         int64_t written = 0;
         while (is_digit(*p)) {
-            if (written < INT64_C(1000000000000)) /* more than any text has digits */
+            if (written < INT64_C(1000000000000)) /* no text has that many digits */
                 written = written * 10 + (*p - '0');
             p++;
         }
@@ -188,7 +188,7 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
     *at = p;
 
     double value;
-    if (count > 19) { /* these may be leading zeros: then the mantissa has not wrapped */
+    if (count > 19) { /* if some are leading zeros, the mantissa has not overflowed */
         text first = digits;
         while (*first == '0' || *first == '.')
             first++;
@@ -202,7 +202,7 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
             *out = negative ? -0.0 : 0.0;
             return OK;
         }
-        /* Clinger: both operands exact, so one rounding */
+        /* Clinger: both operands are exact, so only the result is rounded */
         if (FLT_EVAL_METHOD == 0 && mantissa <= (UINT64_C(1) << 53) && exponent >= -22 && exponent <= 22) {
             value = (double)mantissa;
             value = exponent < 0 ? value / power_of_ten[-exponent] : value * power_of_ten[exponent];
@@ -224,10 +224,10 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
     return OK;
 }
 
-/* Reads the digits of an index; one that is too large stays too large, whatever follows. */
+/* Reads the digits of an index; an index that is too large remains so, whatever digits follow. */
 static inline text read_index(text p, text end, uint64_t *index)
 {
-    /* most are short, and faster to read digit by digit */
+    /* most indices are short, and faster to read digit by digit */
     *index = (uint64_t)(*p - '0');
     for (int n = 1; n < 4; n++) {
         if (!is_digit(p[n]))
@@ -261,7 +261,7 @@ static int starts_with_word(text p, const char *word)
     return 1;
 }
 
-/* The status of a token that is not a number: nan and inf have their own. */
+/* Return the status for a token that is not a number; nan and inf have their own. */
 static enum status no_number(text p, enum status otherwise)
 {
     if (*p == '-' || *p == '+')
@@ -271,7 +271,7 @@ static enum status no_number(text p, enum status otherwise)
     return otherwise;
 }
 
-/* Record where a token that cannot be read lies, and whether it holds a NUL byte. */
+/* Record the position of an invalid token, and whether it contains a NUL byte. */
 static void record_failure(struct outcome *result, text buffer, text line_start, text token,
                            unsigned char separator, enum status status)
 {
@@ -285,15 +285,15 @@ static void record_failure(struct outcome *result, text buffer, text line_start,
     result->status = has_nul ? NUL_BYTE : status;
 }
 
-/* A row while it is read. */
+/* The row that is being read. */
 struct row {
-    double label;          /* NaN: none */
-    int64_t qid, previous; /* previous index; -1: none yet */
-    size_t n_entries;      /* of all rows up to and including this one */
+    double label;          /* NaN if there is none */
+    int64_t qid, previous; /* previous index, or -1 before the first */
+    size_t n_entries;      /* in all rows up to and including this one */
     text token;
 };
 
-/* The first token of a row is a label unless it is an index or a qid. */
+/* Read the first token of a row, which is a label unless it is an index or a qid. */
 static inline enum status read_label(text *at, text end, double *label, slow_decimal slow,
                                      void *context)
 {
@@ -315,7 +315,7 @@ static inline enum status read_label(text *at, text end, double *label, slow_dec
     return status;
 }
 
-/* A token that begins with no digit: a qid before the first entry, or an error. */
+/* Read a token that does not begin with a digit: a qid before the first entry, or an error. */
 static enum status read_qid(text *at, struct row *row)
 {
     text p = *at;
@@ -455,7 +455,7 @@ static struct outcome scan_lines(text buffer, size_t length, int zero_based, int
     return result;
 }
 
-/* A decimal or an infinity, which can be ranked. */
+/* Read a number that can be ranked: a decimal or an infinity. */
 static enum status read_rankable(text *at, text end, double *out, slow_decimal slow, void *context)
 {
     text word = *at;
@@ -471,11 +471,11 @@ static enum status read_rankable(text *at, text end, double *out, slow_decimal s
     return status == MALFORMED ? no_number(*at, MALFORMED) : status;
 }
 
-/* Move past a field that is not read: up to its separator, blank or newline. */
+/* Skip a field, up to its separator, blank or newline. */
 static text skip_field(text p, unsigned char separator)
 {
     if (separator && *p == '"') {
-        do { /* a doubled quote belongs to the text */
+        do { /* a doubled quote is part of the field */
             p++;
             while (*p != '"' && *p != '\n')
                 p++;
@@ -488,9 +488,9 @@ static text skip_field(text p, unsigned char separator)
     return p;
 }
 
-/* Two number columns of every line, counted from 0; `second` may be negative for none. Fields are
- * separated by `separator`, or by runs of blanks if it is 0: then a # ends the line. Other fields, and
- * what follows, may hold anything. */
+/* Read one or two numeric columns of every line. Columns are numbered from 0; `second` is negative if
+ * there is only one. Fields are separated by `separator`. If it is 0, they are separated by runs of
+ * blanks, and a # ends the line. The content of all other fields is ignored. */
 static struct outcome scan_columns(text buffer, size_t length, unsigned char separator, int64_t first,
                                    int64_t second, double *firsts, double *seconds, size_t capacity,
                                    slow_decimal slow, void *context)
@@ -522,7 +522,7 @@ static struct outcome scan_columns(text buffer, size_t length, unsigned char sep
                 if (status == OK && column == second)
                     seconds[result.rows] = number;
             } else if (!separator && *p == '\n')
-                status = NO_VALUE; /* however many columns are missing */
+                status = NO_VALUE; /* no matter how many columns are missing */
             else
                 p = skip_field(p, separator);
             if (status == OK && separator && column < last && *p++ != separator)
@@ -542,9 +542,9 @@ static struct outcome scan_columns(text buffer, size_t length, unsigned char sep
 
 enum cell_kind { SKIPPED, NUMBER, TEXT };
 
-/* Room for the cells of a table: its numbers, and the offsets of its texts, row by row. A cell of a
- * number column that is not a decimal is NaN; its place in `values` and its offsets go to `odd`, which
- * has room for all of them. */
+/* Arrays for the cells of a table: its numbers, and the offsets of its texts, row by row. If a cell of
+ * a numeric column is not a decimal, its value is NaN, and its index in `values` and its offsets are
+ * stored in `odd`, which has room for all cells. */
 struct cells {
     const int64_t *kinds;
     size_t width, numbers, texts, row_capacity, n_odd;
@@ -552,7 +552,7 @@ struct cells {
     int64_t *spans, *odd;
 };
 
-/* Move past a cell, which may be quoted but must not contain a quote or newline then. */
+/* Skip a cell; return 0 if it is not simple. A quoted cell must not contain a quote or newline. */
 static inline int skip_cell(text *at, unsigned char separator, text *start, text *stop)
 {
     text p = *at;
@@ -571,7 +571,7 @@ static inline int skip_cell(text *at, unsigned char separator, text *start, text
     return *p == separator || ends_line(p);
 }
 
-/* The cells of complete lines. MALFORMED: the next line is no row of simple cells. */
+/* Read the cells of complete lines. MALFORMED means that the next line is not a row of simple cells. */
 static struct outcome scan_cells(text buffer, size_t length, unsigned char separator,
                                  struct cells *room, slow_decimal slow, void *context)
 {
@@ -630,9 +630,9 @@ static struct outcome scan_cells(text buffer, size_t length, unsigned char separ
     return result;
 }
 
-/* Support vectors that members share: each distinct line once, in order of appearance, as a row of
- * svmlight text with the label 0. Line i ends at ends[i] of `lines`, where the next begins. A slot of
- * the hash table holds the number of a line plus one, or 0; at most half of the slots are taken. */
+/* The support vectors of all members: each distinct line once, in order of appearance, as a row of
+ * svmlight text with the label 0. Line i ends at offset ends[i] of `lines`, where the next one begins. A
+ * slot of the hash table contains a line number plus one, or 0; at most half of the slots are in use. */
 struct shared_lines {
     unsigned char *lines;
     size_t size, capacity;
@@ -641,7 +641,7 @@ struct shared_lines {
     size_t *slots;
     size_t count, n_slots;
     size_t n_colons; /* in all lines: an upper bound on their entries */
-    uint64_t key;    /* random, so that nobody can choose texts that collide */
+    uint64_t key;    /* random, so that nobody can craft lines that collide */
     atomic_int busy;
 };
 
@@ -649,7 +649,7 @@ struct shared_lines {
 #define LABEL_LENGTH (sizeof LABEL - 1)
 #define MIN_SLOTS 1024
 
-/* Four words at a time, in independent lanes. */
+/* Hash four words at a time, in independent lanes. */
 static inline void mix(uint64_t lanes[4], const uint64_t words[4])
 {
     for (int i = 0; i < 4; i++) {
@@ -669,14 +669,14 @@ static uint64_t hash_bytes(text p, size_t length, uint64_t key)
     memcpy(words, p, length);
     mix(lanes, words);
     for (int i = 0; i < 4; i++)
-        words[i] = lanes[(i + 1) % 4]; /* so that each affects the first */
+        words[i] = lanes[(i + 1) % 4]; /* so that every lane affects the first */
     mix(lanes, words);
     words[0] = lanes[2];
     mix(lanes, words);
     return lanes[0];
 }
 
-/* Make room for one more line of this size; returns 0 if there is none. */
+/* Make room for one more line of this size; return 0 if memory runs out. */
 static int make_room(struct shared_lines *shared, size_t size)
 {
     if (2 * (shared->count + 1) > shared->n_slots) {
@@ -713,7 +713,7 @@ static int make_room(struct shared_lines *shared, size_t size)
     return 1;
 }
 
-/* How often a byte occurs in a text; lanes, emptied before they can overflow, allow SIMD. */
+/* Count how often a byte occurs. Byte-sized lanes, emptied before they can overflow, allow SIMD. */
 static int64_t count_byte(text p, size_t length, unsigned char byte)
 {
     int64_t count = 0;
@@ -732,7 +732,7 @@ static int64_t count_byte(text p, size_t length, unsigned char byte)
     return count;
 }
 
-/* The number of a line among the shared ones, to which it is added if it is new. Comments and qids are
+/* Find the number of a line among the shared lines; add it if it is new. Comments and qids are
  * MALFORMED here. */
 static enum status share_line(struct shared_lines *shared, text line, size_t size, int64_t *number_out)
 {
@@ -769,8 +769,8 @@ static void drop_lines(struct shared_lines *shared)
     free(shared->slots);
 }
 
-/* The lines `coefficient index:value ...` of a member: its coefficients, and the numbers of the rest of
- * its lines among the shared ones. */
+/* Read the lines `coefficient index:value ...` of a member: store the coefficients, and for the rest of
+ * each line its number among the shared lines. */
 static struct outcome scan_vectors(text buffer, size_t length, double *coefficients, int64_t *numbers,
                                    size_t capacity, struct shared_lines *shared, slow_decimal slow,
                                    void *context)
@@ -799,7 +799,7 @@ static struct outcome scan_vectors(text buffer, size_t length, double *coefficie
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
-/* Python's own conversion, so that what the fast paths leave equals float() by construction. */
+/* Use Python's own conversion, so that numbers that the fast paths cannot read equal float(). */
 static int python_decimal(void *context, text start, size_t length, double *out)
 {
     struct call *call = context;
@@ -865,7 +865,7 @@ FUNCTION(columns, IN(BYTES, "text"), IN(WHOLE, "separator"), IN(WHOLE, "first"),
     if (separator < 0 || separator > 127 || separator == '\n' || separator == '"')
         return "separator must be an ASCII character other than a newline or quote, or 0";
     if (a[2].whole < 0)
-        return "first must be a column number from 0 on";
+        return "first must be a column number, at least 0";
     if (a[3].whole >= 0 && a[5].count != a[4].count)
         return "seconds does not fit firsts";
     if (!ends_in_newline(&a[0]))
@@ -919,7 +919,7 @@ FUNCTION(newlines, IN(BYTES, "text"), IN(WHOLE, "step"), OUT(INT64, "counts"))
     if (step == 0)
         return "step must be positive";
     if (a[2].count != left / step + (left % step > 0))
-        return "counts does not fit: it must have one for each step of text";
+        return "counts does not fit: it must have one entry for each step of text";
     text at = a[0].data;
     for (int64_t *out = a[2].data; left > 0; out++) {
         size_t length = left < step ? left : step;
@@ -952,7 +952,7 @@ static PyObject *call_shared(PyObject *Py_UNUSED(module), PyObject *key)
     return capsule;
 }
 
-static const char in_use[] = "these lines are in use by another thread";
+static const char in_use[] = "another thread is using these lines";
 
 FUNCTION(vectors, IN(CAPSULE, SHARED), IN(BYTES, "text"), OUT(FLOAT64, "coefficients"),
          OUT(INT64, "numbers"))
@@ -1001,7 +1001,7 @@ FUNCTION(parse, IN(CAPSULE, SHARED), OUT(INT64, "ends"), OUT(INT32, "indices"),
     if (atomic_exchange(&shared->busy, 1))
         return in_use;
     const char *wrong = NULL;
-    int64_t *others = NULL; /* labels, qids, lines, starts and comments, which are not needed */
+    int64_t *others = NULL; /* labels, qids, lines, starts and comments, which nobody needs */
     if (n_rows != shared->count)
         wrong = "ends does not fit what sizes returned";
     else if (a[2].count != shared->n_colons)
@@ -1029,21 +1029,21 @@ static PyMethodDef methods[] = {
            "Parse complete lines into these arrays. Returns (status, rows, nonzeros, consumed, lines,\n"
            "line_start, token_start, token_end, previous_index)."),
     METHOD(columns,
-           "Read one or two number columns of complete lines. Returns (status, rows, consumed, lines,\n"
+           "Read one or two numeric columns of complete lines. Returns (status, rows, consumed, lines,\n"
            "line_start, token_start, token_end)."),
     METHOD(cells,
-           "Read the cells of complete lines of a table: numbers (kind 1) into values, the offsets of\n"
-           "texts (kind 2) into spans, and cells that are no numbers into odd: the place of each in\n"
-           "values, and its offsets. Returns (status, rows, consumed, odd cells)."),
+           "Read the cells of complete lines of a table: numbers (kind 1) into values, and the offsets\n"
+           "of texts (kind 2) into spans. If a cell of kind 1 is not a number, odd gets its index in\n"
+           "values and its offsets. Returns (status, rows, consumed, odd cells)."),
     METHOD(newlines, "Count the newlines in every `step` bytes of a text."),
-    {"shared", call_shared, METH_O, "Lines that members share, for vectors to fill; any number is a key."},
+    {"shared", call_shared, METH_O, "Create an empty set of lines for vectors to fill; the key is any number."},
     METHOD(vectors,
            "Read the support vectors of a member: their coefficients, and the numbers of their rows\n"
-           "among the shared ones, to which new ones are added. Returns (status, vectors)."),
-    METHOD(sizes, "How many distinct rows vectors found, and how many entries they have at most."),
-    METHOD(distinct, "The distinct rows that vectors found, as svmlight text in their order."),
+           "among the shared rows, to which new ones are added. Returns (status, vectors)."),
+    METHOD(sizes, "Return how many distinct rows vectors found, and an upper bound on their entries."),
+    METHOD(distinct, "Return the distinct rows that vectors found, in order, as svmlight text."),
     METHOD(parse,
-           "Parse the distinct rows that vectors found, indices from 0, into arrays of these sizes.\n"
+           "Parse the distinct rows that vectors found into arrays of these sizes; indices start at 0.\n"
            "Returns (status, rows, nonzeros)."),
     {NULL, NULL, 0, NULL}};
 

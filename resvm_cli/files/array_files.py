@@ -1,8 +1,8 @@
-"""Read matrices from NumPy files; also code shared with readers of other arrays.
+"""Read matrices from NumPy files; the readers of HDF5 and Parquet share this code.
 
-Loading a file never executes code: arrays of Python objects are rejected. A file is memory-mapped
-or read some rows at a time, and only the columns in use, so that a small file that claims to be
-large cannot exhaust memory.
+Loading a file never executes code: arrays of Python objects are rejected. Files are memory-mapped
+or read a few rows at a time, and only the columns in use are read, so that a small file that claims
+to be large cannot exhaust memory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, Rows
 
-LABELS, IDS = "labels", "ids"  # stored next to the arrays of a sparse matrix
+LABELS, IDS = "labels", "ids"  # stored alongside the arrays of a sparse matrix
 # The arrays that scipy.sparse.save_npz writes in addition to format, shape and data.
 COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
 SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
@@ -62,7 +62,7 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 
 @contextmanager
 def reading(name: str, kind: str) -> Iterator[None]:
-    """Report what the packages raise for a damaged file."""
+    """Convert the exceptions that packages raise for a damaged file to a DataError."""
     try:
         yield
     except DataError:
@@ -93,7 +93,7 @@ def unusable(name: str, column: str, problem: str) -> DataError:
 
 
 def batch_rows(n_columns: int, n_rows: int) -> int:
-    """The number of rows to read at once: at most ``n_rows``, and fewer if they are very long."""
+    """Return how many rows to read at once: at most ``n_rows``, and fewer if they are very long."""
     return min(n_rows, max(1, MAX_CELLS // max(1, n_columns)))
 
 
@@ -106,7 +106,7 @@ class StoredArray:
     slices: Callable[[int], Iterator[AnyArray]]
     n_stored: int  # bytes in the file
     n_chunk: int = 0  # bytes that are decompressed together
-    array: Any = None  # to be sliced, unless the array is in an archive
+    array: Any = None  # the array to slice; None if it is in an archive
 
     @classmethod
     def from_array(cls, array: Any, n_stored: int, n_chunk: int = 0) -> StoredArray:
@@ -146,7 +146,7 @@ class StoredArray:
         return cls(shape, dtype, slices, n_stored)
 
     def check(self, name: str, key: str) -> None:
-        """Raise DataError if reading would take much more memory than the file has bytes."""
+        """Raise DataError if reading would take far more memory than the file's size justifies."""
         n_claimed = math.prod(self.shape) * self.dtype.itemsize
         require_stored(name, key, n_claimed, self.n_stored)
         require_short(name, key, self.dtype.itemsize)
@@ -206,7 +206,7 @@ def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
 
 def require_short(name: str, column: str, n_bytes: int) -> None:
     if n_bytes > MAX_TEXT:
-        raise unusable(name, column, f"a text of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
+        raise unusable(name, column, f"a value of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
 
 
 def text_of(value: Any) -> str:
@@ -237,7 +237,7 @@ def open_arrays(name: str, path: str, kind: Kind, array: str | None) -> Table | 
 
 
 def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> SparseFile:
-    """Read what scipy.sparse.save_npz writes, with arrays that scipy would trust checked first."""
+    """Read a file written by scipy.sparse.save_npz; first check the arrays that scipy trusts."""
     import scipy.sparse
 
     def load(key: str) -> Any:
@@ -255,7 +255,7 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> Spar
         require_rows(n_rows, data.nbytes)
         indices = [*(load("coords") if "coords" in arrays else map(load, SPARSE_INDICES[form]))]
         if any(one.dtype.kind not in "iu" or one.ndim != 1 for one in indices):
-            raise ValueError("expected lists of integers as indices")
+            raise ValueError("indices are not lists of integers")
         if form == "dia":  # diagonals outside the matrix are empty, and scipy may overflow on them
             inside = (-n_rows < indices[0]) & (indices[0] < n_columns)
             data, indices = data[inside], [indices[0][inside]]
@@ -263,7 +263,7 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> Spar
             for numbers, size in zip(indices, (n_rows, n_columns), strict=True):
                 if len(numbers) and not (numbers.min() >= 0 and numbers.max() < size):
                     raise ValueError(f"a row or column number is not in 0..{size - 1:,}")
-        elif np.diff(indices[1].astype(np.int64)).min(initial=0) < 0:  # which scipy may miss
+        elif np.diff(indices[1].astype(np.int64)).min(initial=0) < 0:  # scipy may miss this
             raise ValueError("indptr decreases")
         stored = (data, tuple(indices)) if form == "coo" else (data, *indices)
         matrix = getattr(scipy.sparse, f"{form}_matrix")(stored, shape=(n_rows, n_columns))
@@ -275,12 +275,12 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> Spar
             if beside is not None and np.shape(beside) != (n_rows,):
                 raise ValueError(f"expected {n_rows:,} labels and ids, one per row")
         if ids is not None and any("\n" in text or "\r" in text for text in ids):
-            raise ValueError("an id has several lines")
+            raise ValueError("an id contains a line break")
         return _sparse(name, matrix, labels, ids)
 
 
 def require_rows(n_rows: int, n_bytes: int) -> None:
-    """Raise ValueError for rows that would need far more memory than their entries."""
+    """Raise ValueError if the rows would need far more memory than their entries."""
     if n_rows > MAX_EMPTY_ROWS + 64 * n_bytes:
         raise ValueError(f"{n_rows:,} rows, but only {n_bytes:,} bytes of entries")
 
@@ -292,8 +292,8 @@ def from_arrays(name: str, arrays: dict[str, StoredArray], wanted: str | None) -
         if len(matrices) != 1:
             there = ", ".join(sorted(matrices)) or ", ".join(arrays) or "nothing"
             raise DataError(
-                f"{name}: has {len(matrices)} matrices: {there}",
-                Message("name the one with the features: {array}"),
+                f"{name}: contains {len(matrices)} matrices: {there}",
+                Message("choose the one with the features: {array}"),
             )
         (wanted,) = matrices
     if wanted not in matrices:
@@ -306,7 +306,7 @@ def from_arrays(name: str, arrays: dict[str, StoredArray], wanted: str | None) -
 
 def no_matrix(name: str, wanted: str, matrices: Iterable[str]) -> DataError:
     there = ", ".join(sorted(matrices)) or "none"
-    return DataError(f"{name}: has no matrix '{wanted}'", f"its matrices: {there}")
+    return DataError(f"{name}: contains no matrix '{wanted}'", f"available matrices: {there}")
 
 
 def _dense(name: str, array: AnyArray) -> Table:
@@ -314,7 +314,7 @@ def _dense(name: str, array: AnyArray) -> Table:
 
 
 def _numbers(array: AnyArray) -> AnyArray:
-    """Return numbers as doubles but leave integers alone: a double cannot hold all of them."""
+    """Return numbers as doubles, but keep integers: a double cannot represent all of them."""
     with np.errstate(over="ignore"):  # an infinite number is rejected later
         return array if array.dtype.kind in "iu" else array.astype(np.float64)
 
@@ -326,7 +326,7 @@ def column_of(name: str, key: str, array: AnyArray) -> Column:
         array = np.where(np.isnat(array), "", array.astype(str))
     values = array.tolist()
     if not all(isinstance(value, str | bytes) for value in values):
-        raise unusable(name, key, f"type {array.dtype}; expected numbers or texts")
+        raise unusable(name, key, f"type {array.dtype}; expected numbers or text")
     return list(map(text_of, values))
 
 
@@ -343,7 +343,7 @@ def _sparse(
 
 
 def finite_rows(name: str, matrix: Any, start: int = 0) -> Rows:
-    """Return the rows of a sparse matrix; its first row is row ``start`` of the file."""
+    """Return the rows of a sparse matrix whose first row is row ``start`` of the file."""
     rows = Rows.from_matrix(matrix)
     bad = np.flatnonzero(~np.isfinite(rows.values))
     if len(bad):
@@ -407,6 +407,6 @@ def package(module: str, package: str, name: str, what: str) -> ModuleType:
         return import_module(module)
     except ImportError:
         raise DataError(
-            f"{name}: {what}, which needs the package {package}",
+            f"{name}: {what} files require the {package} package",
             f"pip install {package}, or resvm-cli[convert]",
         ) from None

@@ -28,14 +28,14 @@ Key: TypeAlias = "str | tuple[int, int]"  # a resolved path, or a device and an 
 # Next to the target, so that a rename stays within one file system.
 TEMPORARY = ".resvm-new-"
 ASIDE = ".resvm-old"
-SYNC_THREADS = 32  # waiting for the disk, which syncs all files requested meanwhile at once
+SYNC_THREADS = 32  # the disk syncs all pending files at once, so many threads can wait for it
 MAX_READS = 20  # attempts to read a directory that is being replaced
 WRITTEN_TO_STDOUT = (STDOUT, "/dev/stdout")
-SEALED = ("manifest.json", "part.json")  # a model or a part of one: nothing is added to it
-OWN_FILES = (".json", ".jsonl", ".tsv", ".model", ".lock")  # what models and runs consist of
+SEALED = ("manifest.json", "part.json")  # a directory with one of these accepts no other files
+OWN_FILES = (".json", ".jsonl", ".tsv", ".model", ".lock")  # endings of files in models and runs
 
 _unfinished: set[str] = set()  # existing temporaries of this process
-_locked_here: set[tuple[Path, int]] = set()  # with the thread, which must not wait for itself
+_locked_here: set[tuple[Path, int]] = set()  # with the thread, so that it never waits for itself
 _swept: set[str] = set()  # folders already cleared of leftover temporaries
 
 
@@ -46,7 +46,7 @@ def remove_unfinished() -> None:
 
 
 def _machine() -> str:
-    """A code for this machine and PID namespace, within which process IDs are unique."""
+    """Return a code for this machine and PID namespace, within which process IDs are unique."""
     name = os.uname().nodename
     with suppress(OSError):
         name += f" {os.stat('/proc/self/ns/pid').st_ino}"
@@ -57,7 +57,7 @@ def _machine() -> str:
 def _temporary(target: Path) -> Iterator[str]:
     """Yield a temporary path next to the target; it is removed unless it was renamed."""
     folder = str(target.parent)
-    if folder not in _swept:  # only once, as a folder may hold thousands of members
+    if folder not in _swept:  # only once, as a folder may contain thousands of members
         _swept.add(folder)
         remove_left_behind(folder)
     name = f"{TEMPORARY}{_machine()}-{os.getpid()}-{os.urandom(6).hex()}"
@@ -113,14 +113,14 @@ def _remove(path: str) -> None:
 
 def _make_writable(folder: str) -> None:
     with suppress(OSError):
-        if not os.path.islink(folder):  # the target of a link is not ours
+        if not os.path.islink(folder):  # the target of a link does not belong to us
             os.chmod(folder, stat.S_IRWXU)
 
 
 def _true_path(path: str) -> Path:
     try:
         return Path(os.path.realpath(path))
-    except OSError as error:  # the working directory is gone
+    except OSError as error:  # the working directory no longer exists
         raise cannot("write", path, error) from None
 
 
@@ -165,10 +165,10 @@ def output(path: str) -> Iterator[Callable[[bytes], object]]:
 
 
 def check_outputs(outputs: Sequence[tuple[Text, str]], inputs: Sequence[tuple[Text, str]]) -> None:
-    """Reject an output that is an input, part of a directory that is read, or another output.
+    """Reject an output that is an input, inside an input directory, or the same as another output.
 
     Each path comes with the name of its parameter. Links are followed. Stdout, devices and pipes
-    are always accepted, because nothing is replaced. Reports may be written to the directory of a
+    are always accepted, because they are not replaced. Reports may be written to the directory of a
     run, but not to a model.
     """
     read = {key: name for name, path in inputs for key in _keys_of(path)}
@@ -216,7 +216,7 @@ def _refuse(
 
 
 def _is_replaced(path: str) -> bool:
-    """Whether writing to a path creates or replaces something, unlike for stdout or a device."""
+    """Whether writing to a path creates or replaces a file, unlike stdout or a device."""
     if path in WRITTEN_TO_STDOUT:
         return False
     try:
@@ -269,7 +269,7 @@ def _swap(temporary: Path, target: Path, path: str, may_replace: Callable[[Path]
         if os.path.lexists(aside):
             if not may_replace(aside):
                 raise FileError(
-                    f"{aside}: is in the way and is not a resvm model", "move it elsewhere first"
+                    f"{aside}: already exists and is not a resvm model", "move it elsewhere first"
                 )
             _discard(aside)
         os.rename(target, aside)
@@ -335,7 +335,7 @@ def read_consistently(path: str, read: Callable[[], Result]) -> Result:
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:
-    """Values that change when a directory is replaced."""
+    """Return values that change when a directory is replaced."""
     try:
         status = os.stat(path)
     except OSError:
@@ -368,7 +368,7 @@ def _aside(target: Path) -> Path:
 
 
 def _usual_mode(mode: int) -> int:
-    """The mode that a new file gets by default; temporaries are created as private."""
+    """Return the mode that a new file gets by default; temporaries are created private."""
     mask = os.umask(0)
     os.umask(mask)
     return mode & ~mask

@@ -13,9 +13,9 @@ MAGICS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
 def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Yield the pieces, decompressed if their first bytes are a known magic number."""
+    """Return the pieces, decompressed if the first bytes are a known magic number."""
     head = next(raw, b"")
-    # a pipe may deliver only part of a magic number at first; text is passed on immediately
+    # a pipe may deliver a magic number in parts; do not wait for more if this is plain text
     while head and any(magic != head and magic.startswith(head) for magic in MAGICS):
         more = next(raw, b"")
         if not more:
@@ -32,8 +32,8 @@ def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 def _damaged(name: str, kind: str, reason: str) -> DataError:
     return DataError(
-        f"{name}: {kind} data is damaged: {reason}",
-        "the file may have been truncated during copying; compare its size or checksum",
+        f"{name}: damaged {kind} data: {reason}",
+        "the file may have been truncated when it was copied; compare its size or checksum",
     )
 
 
@@ -50,7 +50,7 @@ class _Decoder(Protocol):
 
 
 class _Gzip:
-    """zlib with the interface of bz2 and lzma; with wbits=31 it checks the CRC itself."""
+    """Give zlib the interface of bz2 and lzma; with wbits=31, zlib verifies the CRC itself."""
 
     def __init__(self) -> None:
         import zlib
@@ -70,10 +70,10 @@ class _Gzip:
 
 
 class _Zstandard:
-    """The zstandard package with the same interface.
+    """Give the zstandard package the same interface.
 
-    It cannot limit the output of a call, so we pass small pieces of input: each decompresses to at
-    most 32 MB.
+    It cannot limit the output of a call, so we pass it small pieces of input, each of which
+    decompresses to at most 32 MB.
     """
 
     BITE = 1 << 10
@@ -106,7 +106,7 @@ class _Zstandard:
 def _decoder_for(
     head: bytes, name: str
 ) -> tuple[str, Callable[[], _Decoder], tuple[type[Exception], ...]] | None:
-    """Return name, constructor and exceptions of the decompressor; None if not compressed."""
+    """Return the decompressor's name, constructor and exceptions; None for plain data."""
     if head.startswith(b"\x1f\x8b"):
         import zlib
 
@@ -124,15 +124,15 @@ def _decoder_for(
             import zstandard
         except ImportError:
             raise DataError(
-                f"{name}: zstandard data, which needs the package zstandard",
-                "pip install zstandard, or use a pipe: zstdcat FILE | resvm ...",
+                f"{name}: reading zstandard data requires the zstandard package",
+                "pip install zstandard, or decompress in a pipe: zstdcat FILE | resvm ...",
             ) from None
         return "zstandard", _Zstandard, (zstandard.ZstdError,)
     return None
 
 
 class Inflated(Iterator[bytes]):
-    """Decompressed pieces; a separate class, because their offsets differ from the file's."""
+    """Decompressed pieces, in a class of their own because offsets in them are not file offsets."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -153,7 +153,7 @@ def _inflate(
         while piece:
             if decoder.eof:
                 if not piece.strip(b"\0"):
-                    break  # zero padding after the last stream, as in xz files and on tapes
+                    break  # zero padding after the last stream, as in xz files or on tapes
                 decoder = new()
             try:
                 text = decoder.decompress(piece, PIECE)

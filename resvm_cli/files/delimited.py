@@ -32,7 +32,7 @@ MIN_ROWS = 1 << 6
 MAX_COLUMNS = 1 << 20
 COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
 GROUPED_NUMBER = re.compile(r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?")
-IS_IT_A_HEADER = Message("{header:False} if the columns have no names, {header:True} if they do")
+IS_IT_A_HEADER = Message("use {header:True} if it names the columns, {header:False} if it does not")
 SKIPPED, NUMBER, TEXT = range(3)  # how a column is read in C
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 
@@ -49,7 +49,7 @@ def fields_of(line: str, separator: str, where: str) -> list[str]:
     except csv.Error:
         raise DataError(
             f"{where}: a carriage return in the middle of a field",
-            "lines end in a newline; a field with a carriage return needs quotes",
+            "lines must end in a newline; a field with a carriage return needs quotes",
         ) from None
 
 
@@ -61,8 +61,8 @@ class _Echo:
 
 
 def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
-    """Return the records as lines, with None as an empty field; ``text`` holds all text fields."""
-    if "\r" not in "".join(text):  # otherwise it would need quotes, which "\n" does not imply
+    """Return records as lines, with None as an empty field; ``text`` is all of the text fields."""
+    if "\r" not in "".join(text):  # which needs quotes that this writer would not add
         target = io.StringIO()
         csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)
         return target.getvalue()
@@ -88,7 +88,7 @@ class TableBlock:
     columns: list[Column]
     n_rows: int
     where: Callable[[int, int], str]  # file:line:column of a cell; row and column start at 0
-    lines: IntArray  # the line that each row starts on; rows are numbered where there are no lines
+    lines: IntArray  # the line on which each row starts, or its number in a file without lines
     decimal_comma: bool = False
     matrix: Rows | None = None  # the first columns, if they are sparse; column i is feature i + 1
 
@@ -99,11 +99,11 @@ class Table(ABC):
     name: str
     columns: list[str]
     unnamed: Sequence[str] = ()  # the names that we gave to unnamed columns
-    n_numbered: int = 0  # the number of leading columns that have numbers instead of names
-    id_column: str | None = None  # the column that holds ids by convention
-    n_default: int | None = None  # number of leading columns that are features by default
-    n_sparse: int = 0  # the number of leading columns that are stored as a sparse matrix
-    integers: Collection[str] = ()  # the columns whose type is an integer of at most 64 bits
+    n_numbered: int = 0  # how many leading columns have numbers instead of names
+    id_column: str | None = None  # the column that contains ids by convention
+    n_default: int | None = None  # how many leading columns are features by default
+    n_sparse: int = 0  # how many leading columns are stored as a sparse matrix
+    integers: Collection[str] = ()  # columns of integers of at most 64 bits
 
     @abstractmethod
     def blocks(
@@ -111,8 +111,8 @@ class Table(ABC):
     ) -> Iterator[TableBlock]:
         """Yield all rows from the beginning; a table from a pipe can be read only once.
 
-        Columns other than those ``used`` may be empty. Texts in the columns ``numbers`` may already
-        be numbers, with nan for missing values.
+        Columns that are not ``used`` may be empty. The columns ``numbers`` may already be converted
+        to numbers, with nan for missing values.
         """
 
     def first_block(self, used: Container[object] | None = None) -> TableBlock | None:
@@ -135,15 +135,15 @@ def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> li
             raise DataError(
                 f"{where(number)}: column '{name}' appears twice, first as column"
                 f" {found[name] + 1}",
-                Message("give the columns different names; {header:False} if they have none"),
+                Message("give each column its own name; if the file has no header: {header:False}"),
             )
         found[name] = number
     return list(found)
 
 
 def read_number(text: str, decimal_comma: bool = False) -> float:
-    """Parse a number as float() does, but without Python's extensions (raises ValueError)."""
-    if not is_plain(text) or (decimal_comma and "." in text):  # a thousands separator
+    """Parse a number like float(), but without Python's extensions (raises ValueError)."""
+    if not is_plain(text) or (decimal_comma and "." in text):  # "." separates thousands
         raise ValueError(text)
     return float(text.replace(",", ".") if decimal_comma else text)
 
@@ -267,7 +267,7 @@ class TextTable(Table):
     def _simple_block(
         self, text: _Lines, separator: str, size: int, kinds: IntArray | None = None
     ) -> TableBlock | None:
-        """Read the next rows in C; None if they are not simple, or no column holds numbers."""
+        """Read the next rows in C; None if they are not simple or no column is numeric."""
         if kinds is None or not (kinds == NUMBER).any():
             return None
         if self._decimal_comma or not separator.isascii() or separator in '"\r\n\0':
@@ -290,7 +290,7 @@ class TextTable(Table):
                 try:
                     values.flat[place] = read_number(cell)
                 except ValueError:
-                    return None  # the error gives its location
+                    return None  # the other reader reports where it is
         text.skip(n_bytes, n_rows)
         is_ascii = part.isascii()
         whole = part.decode("ascii") if is_ascii else ""
@@ -333,9 +333,9 @@ class TextTable(Table):
         counted = [[str(first + one) for one in range(len(numbers))] for first in (0, 1)]
         # the names that pandas and convert write: 0, 1, 2 after an empty cell; id, label, 1, 2
         if numbers and not (others and others <= {"", "id", "label"} and numbers in counted):
-            shown = f"'{numbers[0]}'" if others else "numbers only"
+            shown = f"'{numbers[0]}'" if others else "only numbers"
             raise DataError(
-                f"{self.name}:{line}: {shown} on the first line; are these column names?",
+                f"{self.name}:{line}: the first line contains {shown}; is it a header?",
                 IS_IT_A_HEADER,
             )
         return True
@@ -348,16 +348,16 @@ class TextTable(Table):
             for number, row in enumerate(rows):
                 if len(row) != width:
                     raise DataError(
-                        f"{where(number, min(len(row), width) - 1)}: a row of {len(row):,} columns;"
-                        f" expected {width:,}",
-                        "is a separator missing, or does an unquoted text contain one?",
+                        f"{where(number, min(len(row), width) - 1)}: the row has {len(row):,}"
+                        f" cell{'s' * (len(row) != 1)}; expected {width:,}",
+                        "is a separator missing, or does unquoted text contain one?",
                     )
         columns: list[Column] = list(zip(*rows, strict=True)) if rows else [()] * width
         return TableBlock(columns, len(rows), where, where.lines(len(rows)), self._decimal_comma)
 
 
 class _Lines(Iterator[str]):
-    """The lines of a text, one by one; a reader of the rest of the piece can skip them."""
+    """Yields the lines of a text; a reader of the rest of a piece can skip its lines."""
 
     def __init__(self, name: str, pieces: Iterator[bytes]) -> None:
         self._name = name
@@ -368,10 +368,10 @@ class _Lines(Iterator[str]):
         self.n_lines = 0
 
     def extend(self) -> bool:
-        """Read another piece of text after the rest; False at the end."""
+        """Append another piece of text to the rest; return False at the end."""
         piece = next(self._pieces, b"")
         if b"\0" in piece:
-            raise DataError(f"{self._name}: a NUL byte; expected text", "is it binary?")
+            raise DataError(f"{self._name}: a NUL byte; expected text", "is the file binary?")
         self._data, self._at = (bytes(self.rest) + piece if self.rest else piece), 0
         return bool(piece)
 
@@ -381,7 +381,7 @@ class _Lines(Iterator[str]):
         return memoryview(self._data)[self._at :]
 
     def skip(self, n_bytes: int, n_lines: int) -> None:
-        """Skip lines that were read by other means."""
+        """Skip lines that were read in another way."""
         self._at += n_bytes
         self.n_lines += n_lines
 
@@ -396,7 +396,7 @@ class _Lines(Iterator[str]):
 
 
 class _CellLocator:
-    """Finds file:line:column of a cell by parsing the lines again, only when needed."""
+    """Finds the file:line:column of a cell by parsing the lines again, only when needed."""
 
     def __init__(
         self, name: str, lines_before: int, lines: list[str] | bytes, separator: str

@@ -1,7 +1,6 @@
 """Detect the format of a file from its first bytes, regardless of its name.
 
-Rows are read from svmlight text. Opening any other format is an error, with a hint that shows
-the command to convert it.
+Code that reads svmlight text rejects every other format with a hint that shows how to convert it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 
 HEAD = 1 << 12
-# Common column names, by the parameter of convert that they belong to.
+# Common column names, and the parameter of convert that each suggests.
 USUAL_NAMES = {
     "id_column": ("id", "name", "compound id", "compound_id", "molecule", "gene", "gene_id"),
     "smiles_column": ("smiles", "canonical_smiles", "canonical smiles"),
@@ -40,9 +39,9 @@ _MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-_OFFICE = (b"[Content_Types]", b"xl/", b"docProps/", b"_rels/")  # any of these may come first
+_OFFICE = (b"[Content_Types]", b"xl/", b"docProps/", b"_rels/")  # possible first members
 _WORDS: dict[Kind, str] = {
-    "table": "a table (CSV or the like)",
+    "table": "a table (CSV or similar)",
     "npy": "a NumPy array",
     "npz": "NumPy arrays (.npz)",
     "hdf5": "an HDF5 file",
@@ -51,7 +50,7 @@ _WORDS: dict[Kind, str] = {
     "excel": "an Excel workbook",
     "zip": "a zip archive",
     "utf-16": "text encoded as UTF-16",
-    "sdf": "molecules in SDF",
+    "sdf": "molecules in SDF format",
 }
 UNSUPPORTED = ("excel", "matrix market")
 # The counts line of a molecule, the end of its atoms and bonds, and the end of its record.
@@ -87,18 +86,18 @@ def kind_of(head: bytes) -> Kind:
 
 
 def has_pairs(line: str) -> bool:
-    """Whether a line contains an index:value pair, which the first line of a table does not."""
+    """Whether a line contains an index:value pair, unlike the first line of a table."""
     return any(_PAIR.match(word) for word in line.split())
 
 
 def is_smiles(name: str, head: bytes) -> bool:
-    """Whether a file is named like a SMILES file and its first line has no index:value pairs."""
+    """Whether the file name is that of a SMILES file and the first line has no index:value pair."""
     stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", name.lower())
     return stem.endswith(SMILES_ENDINGS) and not has_pairs(first_line(head))
 
 
 def first_line(head: bytes) -> str:
-    """The first line that is neither blank nor a comment."""
+    """Return the first line that is neither blank nor a comment."""
     text = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     for line in text.split("\n"):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -130,7 +129,7 @@ def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
     if head and is_smiles(name, head):
         refuse_smiles(name, head)
     if head and (kind := kind_of(head)) != "svmlight":
-        fault = "which cannot be read" if kind in UNSUPPORTED else "not svmlight text"
+        fault = "which is not supported" if kind in UNSUPPORTED else "not svmlight text"
         raise ForeignFormat(f"{name}: {_WORDS[kind]}, {fault}", _advice(kind, head, name))
     yield from text
 
@@ -159,7 +158,7 @@ def refuse_smiles(name: str, head: bytes) -> NoReturn:
 
 
 def _convert(name: str, options: list[tuple[str, str]]) -> Message:
-    """The command that converts a file, with these options and values."""
+    """Return the command that converts a file, with these options and values."""
     path = STDIN if name == name_of(STDIN) else shlex.quote(name)
     template = "".join(f" {{{parameter}:{{{parameter}_value}}}}" for parameter, _ in options)
     values = {f"{parameter}_value": value for parameter, value in options}
@@ -168,7 +167,7 @@ def _convert(name: str, options: list[tuple[str, str]]) -> Message:
 
 def _advice(kind: Kind, head: bytes, name: str) -> Text:
     if kind == "excel":
-        return "save the sheet as CSV, and give that file instead"
+        return "save the sheet as CSV and use that file instead"
     if kind == "zip":
         return f"unpack it first: unzip {shlex.quote(name)}"
     if kind == "matrix market":
@@ -192,7 +191,7 @@ def _advice(kind: Kind, head: bytes, name: str) -> Text:
 
 
 def _advice_on_molecules(name: str) -> Text:
-    """The commands that make fingerprints of an SDF file, via SMILES."""
+    """Return the steps that turn an SDF file into fingerprints, via SMILES."""
     stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", name)
     smiles = re.sub(r"\.(sdf?|mol)$", "", stem, flags=re.IGNORECASE) + ".smi"
     if name == name_of(STDIN):

@@ -39,7 +39,7 @@ MATRIX, IDS = "X", "obs_names"
 
 def open_hdf5(name: str, path: str, array: str | None) -> Table:
     """Open the matrix in an HDF5 file; ``array`` names it if there are several."""
-    h5py = package("h5py", "h5py", name, "an HDF5 file")
+    h5py = package("h5py", "h5py", name, "HDF5")
     found: dict[str, StoredArray] = {}
     attributes: dict[str, dict[str, Any]] = {}
 
@@ -66,14 +66,14 @@ def open_hdf5(name: str, path: str, array: str | None) -> Table:
 
 
 def is_anndata(arrays: Mapping[str, StoredArray], attributes: Attributes) -> bool:
-    """Whether the arrays of an HDF5 file are laid out as AnnData writes them."""
+    """Whether an HDF5 file has the layout of AnnData."""
     if text_of(attributes.get("", {}).get("encoding-type")) == "anndata":
         return True
     return {"obs", "var"} <= attributes.keys() and any(one in arrays for one in ("X", "X/data"))
 
 
 class AnnDataTable(Table):
-    """The variables of an AnnData file as columns, then the columns of its observations."""
+    """An AnnData file as a table: its variables are the first columns, then those of obs."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class AnnDataTable(Table):
         n_rows, n_columns = map(int, self._attributes[self._key]["shape"])
         length = n_rows if self._form == "csr" else n_columns
         if self._arrays[f"{self._key}/indptr"].shape != (length + 1,) or n_columns > MAX_FEATURES:
-            raise ValueError(f"'{self._key}' has no valid shape")
+            raise ValueError(f"'{self._key}' has an invalid shape")
         require_rows(n_rows, self._arrays[f"{self._key}/data"].n_stored)
         return n_rows, n_columns
 
@@ -136,7 +136,7 @@ class AnnDataTable(Table):
         return [name.strip() or str(number + 1) for number, name in enumerate(names)]
 
     def _observation_columns(self, n_rows: int) -> dict[str, str]:
-        """Return the paths of the observation columns, by name; the first holds their ids."""
+        """Return the paths of the columns of obs, by name; the first contains the ids."""
         index = self._index("obs")
         found = {IDS: index} if self._length(index) == n_rows else {}
         for path in [*self._arrays, *self._attributes]:
@@ -217,7 +217,7 @@ class AnnDataTable(Table):
             start = stop
 
     def _rows(self, pointers: IntArray, width: int, start: int, stop: int) -> Rows:
-        """Read compressed rows, or all columns, which are transposed."""
+        """Read some rows (csr), or read and transpose all columns (csc)."""
         import scipy.sparse
 
         first, last = int(pointers[start]), int(pointers[stop])

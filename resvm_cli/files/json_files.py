@@ -1,7 +1,7 @@
-"""Strict reading of JSON objects, JSON lines, and sealed files that contain their own digest.
+"""Read JSON objects, JSON lines, and sealed files, which contain their own digest.
 
-Duplicate names are ambiguous and numbers beyond the range of a double would become infinite, so
-both are rejected.
+Reading is strict: duplicate keys, which are ambiguous, and numbers too large for a double are
+rejected.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ LARGEST = sys.float_info.max
 MAX_COUNT = 2**31
 MAX_BYTES = 1 << 28
 DELETE_LINE = Message("delete the line and repeat the run with {resume:True}")
-RESUME = Message("repeat the run with {resume:True}: it drops such lines and runs them again")
+RESUME = Message("repeat the run with {resume:True}: it removes such lines and runs them again")
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("an object has the same name twice")
+        raise ValueError("an object contains the same key twice")
     return found
 
 
@@ -109,7 +109,7 @@ def read_jsonl(path: str) -> Iterator[tuple[int, StrictRecord]]:
             raise DataError(f"{where}: the line is damaged: {error}", RESUME) from None
         yield number, StrictRecord(where, content)
     if lines[-1]:
-        raise DataError(f"{path}:{len(lines)}: the line is cut off", RESUME)
+        raise DataError(f"{path}:{len(lines)}: the line is truncated", RESUME)
 
 
 def is_whole(value: Any) -> bool:

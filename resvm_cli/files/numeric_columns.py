@@ -1,4 +1,4 @@
-"""Read one or two numeric columns of a text, such as labels and decision values, in C."""
+"""Read one or two numeric columns of text, such as labels and decision values, in C."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SmallArray: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Layout:
-    """How to split lines into fields, and which fields to read, counted from 0."""
+    """How to split lines into fields, and which fields to read; they are numbered from 0."""
 
     separator: str  # one character, or BLANKS: any whitespace, with # starting a comment
     first: int
@@ -44,8 +44,8 @@ def read_columns(
 ) -> tuple[FloatArray, SmallArray | None]:
     """Read one or two numeric columns from every line; a field that is not a number is an error.
 
-    The second column holds labels, for which single precision is enough. If fields are separated by
-    blanks, the trailing comment of each row, or "", can be added to ``comments``.
+    The second column contains labels, for which single precision is enough. If fields are separated
+    by blanks, each row's trailing comment, or "", is appended to ``comments`` if it is given.
     """
     firsts: list[FloatArray] = []
     seconds: list[SmallArray] = []
@@ -65,7 +65,7 @@ def read_columns(
 
 
 def _noting_comments(texts: Iterable[bytes], comments: list[str]) -> Iterator[bytes]:
-    """Yield the same texts of complete lines, and add the comment of each row to the list."""
+    """Yield the same texts of complete lines, and append the comment of each row to the list."""
     for text in texts:
         if found := ROW_COMMENT.findall(text):
             joined = b"\n".join(found).decode("utf-8", "surrogateescape")

@@ -21,7 +21,7 @@ from resvm_cli.files.array_files import (
 )
 from resvm_cli.files.delimited import Column, Table, TableBlock, unique_column_names
 
-PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the row names of a frame, without a name
+PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the unnamed index of a data frame
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
 INTEGER_TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}  # in int64
 BATCH_ROWS = 1 << 12
@@ -32,11 +32,11 @@ class ParquetTable(Table):
 
     def __init__(self, name: str, path: str) -> None:
         self.name = name
-        parquet = package("pyarrow.parquet", "pyarrow", self.name, "a Parquet file")
+        parquet = package("pyarrow.parquet", "pyarrow", self.name, "Parquet")
         with reading(self.name, "Parquet"):  # includes pyarrow's own exceptions
             self._schema = parquet.read_schema(path)
             texts = [field.name for field in self._schema if str(field.type) in TEXT_TYPES]
-            # in a dictionary, a repeated text is stored only once
+            # a dictionary stores a repeated text only once
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
         self.unnamed = [name for name in self.columns if PANDAS_INDEX.fullmatch(name)]
@@ -53,7 +53,7 @@ class ParquetTable(Table):
             if used is None or number in used:
                 names[number] = field.name
                 if types.is_nested(field.type):
-                    problem = f"type {field.type}; expected numbers or texts"
+                    problem = f"type {field.type}; expected numbers or text"
                     raise unusable(self.name, field.name, problem)
                 if types.is_fixed_size_binary(field.type):
                     require_short(self.name, field.name, field.type.byte_width)
@@ -87,7 +87,7 @@ class ParquetTable(Table):
         if types.is_floating(cells.type):
             return np.asarray(cells.to_numpy(zero_copy_only=False), np.float64)
         if types.is_integer(cells.type):
-            with suppress(pyarrow.ArrowInvalid):  # a missing value, and a double is not enough
+            with suppress(pyarrow.ArrowInvalid):  # missing values, and too large for doubles
                 exact = cells.cast("float64") if cells.null_count else cells
                 return np.asarray(exact.to_numpy(zero_copy_only=False))
         if not types.is_dictionary(cells.type):

@@ -1,4 +1,4 @@
-"""Prediction files: write and read every format of resvm predict.
+"""Write and read prediction files in every format of resvm predict.
 
 Numbers are written so that they read back exactly. A file's format is detected from its first line.
 The C tokenizer reads the numbers; Python handles individual lines only for ids and JSON.
@@ -38,8 +38,8 @@ from resvm_cli.rows import FloatArray, IntArray
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 VALUE, LABEL, ID = "decision_value", "label", "id"
-RANK_COLUMN = "rank"  # rows are sorted by value, not in file order
-OUT_OF_BAG_COLUMN = "members"  # the number of members whose bags lack the row
+RANK_COLUMN = "rank"  # if present, rows are sorted by value, not in file order
+OUT_OF_BAG_COLUMN = "members"  # the number of members whose bags do not contain the row
 Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
 _STATEMENT = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
 _DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -100,7 +100,7 @@ def format_block(form: FormatName, block: PredictionBlock) -> bytes:
     table = np.ascontiguousarray(np.column_stack(columns))
     labels = np.ascontiguousarray(block.labels, np.int64)
     text = _numbers.lines(labels, table, table.shape[1], SEPARATORS[form].encode("ascii"))
-    if unknown:  # for all rows or none: an empty last cell, or a word if blanks separate fields
+    if unknown:  # in all rows or none; text needs a word, as blanks separate its fields
         cell = SEPARATORS[form] + ("nan" if form == "text" else "")
         text = text.replace(b"\n", f"{cell}\n".encode("ascii"))
     if block.ids is None:
@@ -135,9 +135,9 @@ def _encoded(text: str) -> bytes:
 
 
 class BlockSpool:
-    """Stores blocks until all are known, as labels may depend on all of them.
+    """Stores blocks until all are known, because labels may depend on all of them.
 
-    Blocks can be read back any number of times.
+    Blocks can be read any number of times.
     """
 
     def __init__(self) -> None:
@@ -212,9 +212,9 @@ class _Head:
 
 
 def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = True) -> Predictions:
-    """Read a complete prediction file (``-`` for stdin), with ids if wanted.
+    """Read a prediction file (``-`` for stdin), optionally with ids.
 
-    A file without ids is an error, unless they are not required.
+    If ids are wanted and required, a file without ids is an error.
     """
     name = name_of(path)
     pieces = text_pieces(path)
@@ -241,8 +241,8 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
         ids = None
         if with_ids and require_ids:
             raise DataError(
-                f"{name}: has no ids to join by",
-                Message("run predict with {ids:True}, on rows that end in an id (# name)"),
+                f"{name}: contains no ids to join by",
+                Message("run predict with {ids:True} on rows that end in an id (# name)"),
             )
     return Predictions(name, values, positive, ids, provenance, ranked)
 
@@ -335,7 +335,7 @@ def _lines(text: Iterable[bytes], name: str, before: int) -> Iterator[tuple[int,
 def _named_rows(
     text: Iterable[bytes], name: str, head: _Head
 ) -> tuple[list[str], FloatArray, FloatArray | None]:
-    """Read ids, values and labels of a table line by line."""
+    """Read the ids, values and labels of a table line by line."""
     ids: list[str] = []
     values: list[float] = []
     labels: list[float] = []
@@ -353,7 +353,7 @@ def _named_rows(
 
 
 def _field(fields: list[str], column: int, where: str, what: str) -> float:
-    """Parse a number like the tokenizer; anything else is an error."""
+    """Parse a number as the tokenizer does; anything else is an error."""
     text = fields[column] if column < len(fields) else ""
     if _INFINITY.fullmatch(text) or (_DECIMAL.fullmatch(text) and math.isfinite(float(text))):
         return float(text)
@@ -364,8 +364,8 @@ def _refuse_no_value(where: str) -> NoReturn:
     raise DataError(
         f"{where}: the row has no decision value",
         Message(
-            "rank leaves it empty if every member was trained on the row: use more members"
-            " ({n_models}), or remove such rows, which are at the end of the ranking"
+            "rank leaves it empty if every member was trained on the row; use more members"
+            " ({n_models}), or remove such rows, which come last in the ranking"
         ),
     )
 
@@ -408,7 +408,7 @@ def _json_lines(
         if LABEL in record:
             labels.append(_json_label(record[LABEL], where))
         if len(labels) not in (0, len(values)):
-            raise DataError(f"{where}: some rows have a label and others have none", EXPECTED)
+            raise DataError(f"{where}: only some of the rows have a label", EXPECTED)
         if with_ids:
             ids.append(str(record.get(ID, "")))
         if OUT_OF_BAG_COLUMN in record and provenance == "unknown":

@@ -1,4 +1,4 @@
-"""Text files with one entry per line: row ids, known positives, groups, labels, weights, outcomes.
+"""Read files with one entry per line: row ids, known positives, groups, labels, weights, outcomes.
 
 Ids are matched block by block during the first pass over the rows.
 """
@@ -64,18 +64,21 @@ def _id_and_value(text: str) -> tuple[str, str]:
 
 
 def read_known_ids(path: str, rows: str = "positives") -> dict[str, int]:
-    """Read ids with their line numbers; ``rows`` is the parameter for a file of rows."""
+    """Read ids with their line numbers.
+
+    ``rows`` is the parameter to suggest if the file contains rows instead.
+    """
     name = name_of(path)
     lines: dict[str, int] = {}
     for number, word in _entries(path):
         if not word:
             continue
         if not lines:
-            hint = Message("pass rows of known " + rows[-9:] + " as {" + rows + "}")
+            hint = Message("pass the rows of known " + rows[-9:] + " as {" + rows + "}")
             _refuse_svmlight(word, f"{name}:{number}", hint)
         if word in lines:
             raise DataError(
-                f"{name}:{number}: '{word}' is listed twice, first in line {lines[word]}",
+                f"{name}:{number}: '{word}' is listed twice, first on line {lines[word]}",
                 f"keep each id once: sort -u {shlex.quote(path)}",
             )
         lines[word] = number
@@ -92,7 +95,7 @@ def _refuse_svmlight(line: str, where: str, hint: Text) -> None:
 def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
     """Read the labels of an svmlight file or a plain list; the rest of a line is not parsed.
 
-    The id of each row, its trailing comment, can be added to ``ids``.
+    If ``ids`` is given, each row's id (its trailing comment) is appended to it.
     """
     name = name_of(path)
     layout = Layout(BLANKS, 0, what="a numeric label")
@@ -109,10 +112,10 @@ def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
 
 
 class RowIds:
-    """The ids of all rows, and the line numbers of known positives, or of known negatives."""
+    """The ids of all rows, and the line numbers of the known positives (or known negatives)."""
 
     def __init__(self, known: str | None, names: str | None, *, keep: bool) -> None:
-        """``known`` and ``names`` are paths; without ``keep``, ids are matched but not stored."""
+        """``known`` and ``names`` are paths. Unless ``keep``, ids are matched but not stored."""
         self._known_path, self._names_path = known, names
         self._known = None if known is None else read_known_ids(known)
         self._names = None if names is None else read_row_ids(names)
@@ -125,7 +128,7 @@ class RowIds:
         self.ids: list[str] = []
 
     def of_negatives(self, known: str) -> RowIds:
-        """Return the same for known negatives, none of which may be listed here."""
+        """Return the ids with known negatives instead, none of which may be a known positive."""
         found = RowIds(None, None, keep=False)
         found._known_path, found._known = known, read_known_ids(known, "known_negatives")
         found._names, found._names_path = self._names, self._names_path
@@ -170,7 +173,7 @@ class RowIds:
                     if row_id in self._lines:
                         raise DataError(
                             f"{name}:{line}: the id '{row_id}' appears twice,"
-                            f" first in line {self._lines[row_id]}",
+                            f" first on line {self._lines[row_id]}",
                             "give each row its own id",
                         )
                     self._lines[row_id] = line
@@ -194,7 +197,7 @@ class RowIds:
                 )
         named = list(filter(None, self.ids))
         if n_repeated := len(named) - len(set(named)):
-            notes.append(f"{name}: {n_repeated:,} ids are duplicates")
+            notes.append(f"{name}: {n_repeated:,} ids repeat an earlier one")
         return notes
 
     def _missing(self, name: str, allowed: bool) -> list[str]:
@@ -204,7 +207,7 @@ class RowIds:
             what, hint = "ends in an id (# name)", ""
             if not self._is_text:
                 what = "has an id"
-                hint = "name the column of a table that holds the ids: {id_column:NAME}; or "
+                hint = "if a column contains ids, name it: {id_column:NAME}; or "
             hint += "list the ids of all rows, one per line and in order, with {ids_file}"
             raise DataError(f"{name}: no row {what}", Message(hint))
         missing = [row_id for row_id in self._known if row_id not in self._lines]
@@ -225,7 +228,7 @@ class RowIds:
         return [f"{summary}: {shown}"]
 
     def named(self) -> npt.NDArray[np.object_]:
-        """The id of each row; "" for a row without an id."""
+        """Return the id of each row; "" for a row without an id."""
         return np.array(self.ids, object)
 
 
@@ -239,7 +242,7 @@ class WeightLines:
 
     @classmethod
     def read(cls, path: str, *, with_ids: bool) -> WeightLines:
-        """Read a weight file; comments (#) are skipped, blank lines allowed only at the end."""
+        """Read a weight file; comments (#) are skipped, and only its end may have blank lines."""
         name = name_of(path)
         expected: Text = ONE_PER_ID if with_ids else ONE_PER_ROW
         values: list[float] = []
@@ -259,7 +262,7 @@ class WeightLines:
                 what = f"the weight is '{weight}'; expected a number from 0 to 1"
                 raise DataError(f"{name}:{number}: {what}")
             if row_id in lines:
-                what = f"'{row_id}' already has a weight, in line {lines[row_id]}"
+                what = f"'{row_id}' already has a weight, on line {lines[row_id]}"
                 raise DataError(f"{name}:{number}: {what}")
             if with_ids:
                 lines[row_id] = number
@@ -273,7 +276,7 @@ class WeightLines:
     ) -> FloatArray:
         """Return the weight of each row of P, matched by order or by id.
 
-        ``known`` holds the ids of P in order, and a function that tests whether an id is a known
+        ``known`` contains the ids of P in order, and a function that tests whether an id is a known
         positive.
         """
         if known is None:
@@ -302,7 +305,7 @@ class WeightLines:
 
 
 def read_outcomes(path: str) -> dict[str, tuple[bool, str]]:
-    """Read ids of tested rows, with outcomes and locations; comments (#) are skipped."""
+    """Read the ids of tested rows, with outcomes and locations; comments (#) are skipped."""
     name = name_of(path)
     found: dict[str, tuple[bool, str]] = {}
     for number, text in _entries(path):
@@ -315,7 +318,7 @@ def read_outcomes(path: str) -> dict[str, tuple[bool, str]]:
             what = f"the outcome is '{value}'" if row_id else "no id before the outcome"
             raise DataError(f"{where}: {what}", ONE_OUTCOME)
         if row_id in found:
-            raise DataError(f"{where}: '{row_id}' was already tested, in {found[row_id][1]}")
+            raise DataError(f"{where}: '{row_id}' already has an outcome, at {found[row_id][1]}")
         found[row_id] = outcome, where
     if not found:
         raise DataError(f"{name}: no tested rows", ONE_OUTCOME)

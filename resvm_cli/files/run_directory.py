@@ -42,7 +42,7 @@ def _require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any]) 
     changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
     if changed:
         raise ParameterError(
-            "{path}: was started with other settings: {names}",
+            "{path}: was started with different settings: {names}",
             "repeat the command unchanged, or start over with another {output}",
             path=path,
             names=", ".join(changed),
@@ -59,10 +59,10 @@ class RunDirectory:
         settings: dict[str, Any],
         *,
         resume: bool,
-        lines_stand_alone: bool = False,  # a damaged line can be recomputed on its own
+        lines_stand_alone: bool = False,  # whether a damaged line can be recomputed by itself
     ) -> None:
         self.path = path
-        self.damaged: list[str] = []  # removed lines, as file:number
+        self.damaged: list[str] = []  # the lines that were removed, as file:line
         self._lines_stand_alone = lines_stand_alone
         self._settings = json.loads(json.dumps(settings))
         self._log_name = log
@@ -154,7 +154,7 @@ class RunDirectory:
             with suppress(OSError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(lock)):
                     return descriptor
-            os.close(descriptor)  # its owner has just removed it; there may be a new one
+            os.close(descriptor)  # its owner has just removed it, and there may be a new one
 
     def _require_same_settings(self) -> None:
         _require_same(self.path, self.read(SETTINGS) or {}, self._settings)
@@ -197,11 +197,11 @@ class RunDirectory:
             elif self._lines_stand_alone:
                 self.damaged.append(f"{path}:{number}")
             elif number < len(lines) - 1 or lines[-1]:
-                raise FileError(f"{path}:{number}: is damaged", START_AGAIN)
+                raise FileError(f"{path}:{number}: the line is damaged", START_AGAIN)
         return records, b"".join(sound), text
 
     def append(self, name: str, record: dict[str, Any]) -> None:
-        """Append a record to a log, unbuffered: it survives if this process is killed."""
+        """Append a record to a log without buffering, so that it survives if we are killed."""
         path = self._directory / name
         try:
             if name not in self._logs:
@@ -223,7 +223,7 @@ class RunDirectory:
             return None
         content = _object(read_regular(str(path)))
         if content is None:
-            raise FileError(f"{path}: is damaged", START_AGAIN)
+            raise FileError(f"{path}: the file is damaged", START_AGAIN)
         return content
 
     def rewrite(self, name: str, records: Iterable[dict[str, Any]]) -> None:
@@ -310,8 +310,8 @@ class TaskFiles:
 class OutputDirectory:
     """Output files, each with a record of its inputs, so that finished outputs are not redone.
 
-    A record is written after its output. An output without a record, or one that has changed since,
-    counts as unfinished.
+    A record is written after its output. An output counts as unfinished if it has no record or was
+    changed afterwards.
     """
 
     def __init__(self, path: str) -> None:

@@ -43,14 +43,14 @@ class Source:
         self._stamp = (status.st_size, status.st_mtime_ns)
         self._base = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
         self._spool: IO[bytes] | None = None
-        self._arriving: Iterator[bytes] = iter(())  # what is not spooled yet
+        self._arriving: Iterator[bytes] = iter(())  # bytes that are not spooled yet
         self._spooling = threading.Lock()  # another thread may read the same input
         self._plain = True
         self.spooled_bytes = 0
 
     @property
     def plain_path(self) -> str | None:
-        """The path of a regular file that is not compressed, once its pieces were requested."""
+        """The path if this is an uncompressed regular file; call ``pieces`` first."""
         return self._path if self._owned and self._regular and self._plain else None
 
     @property
@@ -64,7 +64,7 @@ class Source:
         return text
 
     def _raw(self, size: int) -> Iterator[bytes]:
-        """Yield the bytes from the beginning; several passes may run at once."""
+        """Yield the bytes from the beginning; several passes may run at the same time."""
         if self._regular:
             return self._from_file(size)
         if self._once:
@@ -84,7 +84,7 @@ class Source:
             raise cannot("read", self.name, error) from None
 
     def _spooled(self, size: int) -> Iterator[bytes]:
-        """Yield what was spooled, then spool and yield what arrives."""
+        """Yield the spooled bytes, then spool and yield new bytes as they arrive."""
         at = 0
         while True:
             with self._spooling:
@@ -143,7 +143,7 @@ class Source:
 
     def close(self) -> None:
         if self._spool is not None:
-            with suppress(OSError):  # the last flush fails on a full disk; its bytes are not needed
+            with suppress(OSError):  # on a full disk the last flush fails, but nobody needs it
                 self._spool.close()
         if self._owned:
             os.close(self._descriptor)
@@ -226,8 +226,8 @@ class Spans:
     """Parts of a text, and the rows to read from them."""
 
     bounds: list[tuple[int, int]]
-    within: list[list[int]]  # for each part, the numbers of the rows to read
-    positions: IntArray  # the numbers of the rows to read, counted over all parts
+    within: list[list[int]]  # for each part, the rows to read, counted from its start
+    positions: IntArray  # the rows to read, counted over all parts
 
     def lines(self, texts: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the requested lines from the parts' texts; every line must be a row."""

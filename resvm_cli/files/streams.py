@@ -30,7 +30,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def name_of(path: str) -> str:
-    """The name of an input for messages."""
+    """Return the name of an input for use in messages."""
     return "stdin" if path == STDIN else path
 
 
@@ -89,14 +89,14 @@ def read_regular(path: str, limit: int = -1, *, follow_links: bool = True) -> by
             status = os.fstat(handle.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise FileError(f"{path}: not a regular file")
-            # a limit may be far larger than the file, and its bytes are allocated
+            # read() allocates its limit at once, and ours may far exceed the file size
             return handle.read(min(limit, status.st_size + 1))
     except OSError as error:
         raise cannot("read", path, error) from None
 
 
 def file_digest(path: str) -> str:
-    """SHA-256 of a file's bytes, before any decompression."""
+    """Return the SHA-256 digest of a file as it is stored, without decompressing it."""
     import hashlib
 
     digest = hashlib.sha256()
@@ -127,11 +127,11 @@ def cannot_spool(error: OSError, name: str = "") -> FileError:
 def whole_lines(
     pieces: Iterable[bytes], multiple: int = 1, *, name: str = "the input"
 ) -> Iterator[bytes]:
-    """Split the text again, only after newlines; add a missing newline at the end.
+    """Regroup text into pieces of complete lines; add a newline at the end if it is missing.
 
-    Pieces that are long enough contain a multiple of ``multiple`` lines.
+    The number of lines in a long piece is a multiple of ``multiple``.
     """
-    import numpy as np  # here, so that commands that read nothing start faster
+    import numpy as np  # imported here so that commands that read nothing start faster
 
     from resvm_cli.files import _svmlight as tokenizer
 
@@ -145,7 +145,7 @@ def whole_lines(
             size += len(piece)
             if size > MAX_LINE:
                 raise DataError(
-                    f"{name}: a line of more than {MAX_LINE:,} bytes",
+                    f"{name}: a line is longer than {MAX_LINE:,} bytes",
                     "expected text with one row per line; is the file binary?",
                 )
             continue
@@ -173,7 +173,7 @@ def as_unicode(text: str) -> str:
 
 
 def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines without newlines; bytes that are not UTF-8 become surrogates."""
+    """Yield numbered lines without their newlines; invalid UTF-8 bytes become surrogates."""
     number = before
     for part in whole_lines(pieces, name=name):
         for line in part.decode("utf-8", "surrogateescape").split("\n")[:-1]:
@@ -248,7 +248,7 @@ def _widen(descriptor: int) -> None:
 
 
 class _Stdout(io.RawIOBase):
-    """The stdout of this process; raises our own errors for a closed pipe or a full device."""
+    """Stdout of this process; raises our own errors if the pipe is closed or the disk is full."""
 
     def writable(self) -> bool:
         return True
@@ -273,11 +273,11 @@ class _Stdout(io.RawIOBase):
 
 
 def guard_stdout() -> None:
-    """Replace sys.stdout, so that any failed write, ours or a library's, raises our errors."""
+    """Replace sys.stdout so that a failed write, ours or a library's, raises our own errors."""
     try:
         os.fstat(1)
     except OSError:
-        # closed: occupy descriptor 1, or the next opened file would get it; writes fail (EBADF)
+        # closed: occupy descriptor 1, or the next file opened would get it; writes fail (EBADF)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 1)
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(_Stdout()), "utf-8", "surrogateescape", newline="", line_buffering=True
@@ -285,13 +285,13 @@ def guard_stdout() -> None:
 
 
 def write_stdout(data: bytes) -> None:
-    """Write and flush, so that the reader gets a block before the next one is computed."""
+    """Write and flush, so that the reader gets this block before we compute the next one."""
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 
 def _abandon_stdout() -> None:
-    """Point stdout at /dev/null, so that the flush at exit does not fail again."""
+    """Redirect stdout to /dev/null, so that the flush at exit does not fail again."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     if nothing != 1:
         os.dup2(nothing, 1)
@@ -299,7 +299,7 @@ def _abandon_stdout() -> None:
 
 
 def package_text(name: str) -> str:
-    """Read a text file that is part of the package, by its path relative to the package."""
-    from importlib.resources import files  # here, as few runs need it
+    """Read a text file that ships with the package; ``name`` is its path in the package."""
+    from importlib.resources import files  # imported here because few runs need it
 
     return (files("resvm_cli") / name).read_text(encoding="utf-8")

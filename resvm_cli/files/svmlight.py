@@ -1,7 +1,7 @@
 """svmlight text: ``[label] [qid:n] index:value ... [# comment]``, one row per line.
 
-Reading is strict: the first invalid line is an error that gives line and column. It is also exact:
-every number equals Python's ``float()`` of its text. Blocks of rows stream in constant memory.
+Reading is strict: the first invalid line is an error that reports its line and column. It is also
+exact: every number equals Python's ``float()`` of its text. Blocks are streamed in constant memory.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Block:
         missing = np.flatnonzero(np.isnan(self.labels))
         if len(missing):
             raise DataError(
-                f"{name}:{self.lines[missing[0]]}: a row without a label",
+                f"{name}:{self.lines[missing[0]]}: the row has no label",
                 Message("{data} needs labels; give unlabeled rows a label such as 0"),
             )
 
@@ -120,8 +120,8 @@ class BadLine:
 
 
 NOT_SVMLIGHT = Message(
-    "is this an svmlight file? names belong at the end of a line, after a #; if it is a table of a"
-    " single column, whose first line is its name, use {header:True}"
+    "is this an svmlight file? names belong at the end of a line, after a #; for a table with one"
+    " column and a header, use {header:True}"
 )
 # For each status of the tokenizer: what is wrong with the line, and how to correct it.
 _PROBLEMS: dict[int, tuple[str, Text | None]] = {
@@ -188,9 +188,9 @@ def map_blocks(
 ) -> Iterator[tuple[Block, Result]]:
     """Yield each block of a text with the function's result, computed in the parsing threads.
 
-    On a cluster, workers receive text and return blocks without values. The line numbers that the
-    function sees count from the start of its piece of text. Blocks of a text without blank lines
-    have a multiple of ``multiple`` rows, at most ``max_rows``.
+    On a cluster, workers receive text and return blocks without values. The function sees line
+    numbers that are counted from the start of its piece of text. Unless the text has blank lines,
+    blocks have a multiple of ``multiple`` rows, at most ``max_rows``.
     """
     texts = whole_lines(require_svmlight(pieces, name), multiple, name=name)
     parse = partial(_parse, zero_based, with_comments, False)
@@ -238,7 +238,7 @@ def parse_pieces(
 def _joined(
     pieces: Iterable[_Parsed], name: str, on_bad_line: Callable[[BadLine], None] | None
 ) -> Iterator[Block]:
-    """Yield the blocks of parsed pieces; lines and offsets are counted from the start."""
+    """Yield the blocks of parsed pieces, with lines and offsets counted from the start."""
     line = offset = n_rows = 0
     for parsed in pieces:
         for block in parsed.blocks:
@@ -260,7 +260,7 @@ def _joined(
 
 @dataclass
 class _Parsed:
-    """The result of parsing one piece; lines and offsets count from the start of the piece."""
+    """The result of parsing one piece; lines and offsets are counted from its start."""
 
     n_bytes: int
     n_lines: int = 0

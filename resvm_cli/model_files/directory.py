@@ -1,11 +1,11 @@
 """The model directory: ``manifest.json``, ``members/00000.model ...`` and ``out_of_bag.tsv``.
 
-``out_of_bag.tsv`` has the out-of-bag values of known positives and of rows of U, if the members
+``out_of_bag.tsv`` contains out-of-bag values of known positives and of rows of U, if the members
 were trained on bags; it is read only when a threshold needs it. Files are not trusted: sizes and
 digests are checked before parsing, file names are computed instead of taken from the manifest, and
-links are not followed. Reads formats 1 to 3. Writes format 3 if the model has what format 2 lacks:
-several scalings or kernels, quantile scaling, feature weights, known negatives, the encoding of
-table columns, or a digest of groups or of unchecked text. Otherwise writes format 2.
+links are not followed. Formats 1 to 3 can be read. Format 3 is written only if the model uses what
+format 2 lacks: several scalings or kernels, quantile scaling, feature weights, known negatives, the
+encoding of table columns, or a digest of groups or of unchecked text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from resvm_cli.tables.encoding import FeatureMap
 
 FORMAT = 3
-PLAIN_FORMAT = 2  # for models without anything that only format 3 has
+PLAIN_FORMAT = 2  # for models that use nothing new in format 3
 READ_FORMATS = (1, PLAIN_FORMAT, FORMAT)
 KIND = "resvm-model"
 MANIFEST = "manifest.json"
@@ -62,7 +62,7 @@ class StoredModel:
     plan: ModelPlan | None  # None if its bags cannot be redrawn
     decision: DecisionRule
     ensemble: Ensemble
-    out_of_bag: OutOfBag | None = None  # None also if it was not read
+    out_of_bag: OutOfBag | None = None  # also None if it was not read
     encoding: FeatureMap | None = None  # of the columns of tables, if it was trained on one
 
     @property
@@ -76,7 +76,7 @@ class StoredModel:
 
 
 def check_model_target(path: str, *, force: bool) -> None:
-    """Reject a path where a model must not be written, before any work is done."""
+    """Reject a path to which a model must not be written, before any work is done."""
     target = require_parent(path)
     if not target.name:
         raise ParameterError(
@@ -93,13 +93,13 @@ def check_model_target(path: str, *, force: bool) -> None:
         return
     if not _is_only_a_model(target):
         raise ParameterError(
-            "{path}: not overwritten, as it is not a resvm model or contains other files",
+            "{path}: exists, and is not a resvm model or contains other files; not overwritten",
             "choose another {output}",
             path=path,
         )
     if not force:
         raise ParameterError(
-            "{path}: a model is already there",
+            "{path}: a model already exists there",
             "choose another {output}, or use {force:True}",
             path=path,
         )
@@ -177,7 +177,7 @@ def save_model(
 
 
 def format_of(description: dict[str, Any]) -> int:
-    """Return the format of a manifest with this content: 3 only if format 2 lacks some of it."""
+    """Return the format number of a manifest with this content: 3 only if 2 is not enough."""
     data = description["data"]
     needs_format_3 = (
         *("scalings" in description, "encoding" in description),
@@ -235,11 +235,11 @@ def described_scalings(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 def stored_encoding(manifest: dict[str, Any]) -> FeatureMap | None:
     """Return how a model encodes the columns of tables; None if it was trained on plain features.
 
-    Raises ValueError if the manifest, which is not trusted, holds something else.
+    Raises ValueError if the manifest, which is not trusted, contains something else.
     """
     if "encoding" not in manifest:
         return None
-    from resvm_cli.tables.encoding import FeatureMap  # here, as few models need it
+    from resvm_cli.tables.encoding import FeatureMap  # imported here because few models need it
 
     found = FeatureMap.from_content(manifest["encoding"])
     if found.missing is None or manifest["zero_based"]:
@@ -284,10 +284,10 @@ def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
     """Return the plan of a model, for redrawing its bags."""
     rule = stored.manifest.get("bags")
     if stored.plan is None:
-        raise ModelError(f"{path}: its manifest does not say how its bags were drawn")
+        raise ModelError(f"{path}: its manifest does not record how its bags were drawn")
     if rule not in (bags.RULE, bags.WEIGHTED_RULE):
         raise ModelError(
-            f"{path}: its bags were drawn by the rule {rule!r}; this version"
+            f"{path}: its bags were drawn by the unknown rule {rule!r}; this version"
             f" supports '{bags.RULE}' and '{bags.WEIGHTED_RULE}'",
             "use the version of resvm that trained it or a newer one, or train again",
         )
@@ -372,7 +372,7 @@ def read_manifest(path: str) -> dict[str, Any]:
         what = "a file, not a model" if os.path.exists(path) else "no such model directory"
         raise ModelError(
             f"{path}: {what}",
-            "a model is a directory written by resvm train; it comes first: predict MODEL FILE",
+            "a model is a directory written by resvm train; give it first: predict MODEL FILE",
         )
     name = f"{path}/{MANIFEST}"
     if not os.path.lexists(name):

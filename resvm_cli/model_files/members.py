@@ -1,7 +1,7 @@
 """Member files: text in LIBSVM's model format, written without loss and read defensively.
 
-LIBSVM's own writer keeps only 8 digits of a support vector, and its loader crashes on damaged
-files. Digests are checked before parsing. A support vector is a line ``coefficient index:value
+LIBSVM's own writer keeps only 8 digits of each value in a support vector, and its loader crashes on
+damaged files. We check digests before parsing. A support vector is a line ``coefficient index:value
 ...``, which the svmlight tokenizer can read. Members share support vectors, so each distinct line
 is parsed only once.
 """
@@ -45,7 +45,7 @@ def member_name(number: int) -> str:
 
 
 def member_entry(text: bytes) -> dict[str, Any]:
-    """A member's entry in a manifest or record: digest, size and number of support vectors."""
+    """Return the entry of a member in a manifest or record: digest, size, support vectors."""
     found = _REST_OF_HEAD.search(text)
     return {
         "sha256": hashlib.sha256(text).hexdigest(),
@@ -75,7 +75,7 @@ def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
 
 
 def format_members(ensemble: Ensemble) -> Iterator[bytes]:
-    """Yield the text of each member; a row that several members share is formatted once."""
+    """Yield the text of each member; a row that several members share is formatted only once."""
     supports = [member.support for member in ensemble.members]
     uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
     text: dict[int, bytes] = {}  # for each row, its line after the coefficient
@@ -112,9 +112,9 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
 def parse_members(
     texts: Iterable[tuple[str, bytes]], groups: Sequence[Group], single: bool
 ) -> Ensemble:
-    """Parse an ensemble from names and texts of its members; kernels must match their groups.
+    """Parse the texts of all members, given with their names; kernels must match their groups.
 
-    Texts are read one at a time, and only the distinct rows are kept in memory.
+    Texts are read one at a time, and only distinct rows are kept in memory.
     """
     shared = tokenizer.shared(int.from_bytes(os.urandom(8), "little"))
     members = []
@@ -155,7 +155,7 @@ def _parse_lines(shared: Any) -> Rows:
 
 
 def _parse_member(text: bytes, head: bytes, shared: Any) -> Member:
-    """Parse one member, with its support vectors numbered by distinct line (raises ValueError)."""
+    """Parse one member, whose support vectors are numbers of distinct lines (or ValueError)."""
     weights, start = _parse_weights(text)
     stop = start + len(head)
     found = _REST_OF_HEAD.match(text, stop) if text.startswith(head, start) else None
@@ -182,7 +182,7 @@ def _parse_member(text: bytes, head: bytes, shared: Any) -> Member:
 
 
 def _parse_weights(text: bytes) -> tuple[Rows | None, int]:
-    """Return the factors of features and where the rest begins; None if there are no factors."""
+    """Return the feature weights, or None, and the offset of the text after them."""
     if not text.startswith(WEIGHTS):
         return None, 0
     end = text.find(b"\n", 0, MAX_WEIGHTS_LINE)
@@ -191,7 +191,7 @@ def _parse_weights(text: bytes) -> tuple[Rows | None, int]:
         (block,) = parse_pieces([b"1 %b\n" % line], "feature weights", zero_based=True)
     except DataError:
         block = None
-    # as we would write it: one row, without a comment
+    # exactly as we write it: one row, without a comment
     plausible = block is not None and line and format_rows(block.rows) == [line]
     if block is None or not plausible or not (block.rows.values > 0).all():
         raise ValueError("its feature weights are not index:value pairs above 0")

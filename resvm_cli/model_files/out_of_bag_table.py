@@ -1,4 +1,4 @@
-"""The table, stored with a model, of out-of-bag values for rows of P and U."""
+"""The table of out-of-bag values of rows of P and U that is stored with a model."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 OUT_OF_BAG = "out_of_bag.tsv"
 HEADER = "set\trow\tdecision_value\tmean_value\tmembers"
-HEADER_1 = "row\tdecision_value\tmembers"  # format 1: only known positives, and no mean values
+HEADER_1 = "row\tdecision_value\tmembers"  # format 1 has only known positives, and no means
 MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, eq=False)
 class OutOfBag:
-    """Rows, counted from 1, with decision values from the members whose bags lack them."""
+    """Rows, numbered from 1, with decision values by the members whose bags do not contain them."""
 
     positive: npt.NDArray[np.bool_]  # true for P
     rows: IntArray
@@ -89,12 +89,12 @@ class OutOfBag:
 
 
 def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool = True) -> OutOfBag:
-    """Load the out-of-bag values; with ``of_positives``, some must be of known positives."""
+    """Load the out-of-bag values; with ``of_positives``, some must belong to known positives."""
     entry = manifest.get("out_of_bag")
     if entry is None:
         why, hint = _why_missing(manifest["method"])
         raise ModelError(
-            f"{path}: has no out-of-bag values of known positives: {why}",
+            f"{path}: contains no out-of-bag values of known positives: {why}",
             Message(hint + ", or set {threshold} to a number, top=K or fraction=F"),
         )
     name = f"{path}/{OUT_OF_BAG}"
@@ -130,8 +130,7 @@ def fitted_classes(
     if table is None or values is None:
         why, hint = _why_missing(method)
         raise ModelError(
-            f"the model cannot say how likely a row is positive: {why}, so it has no out-of-bag"
-            " values",
+            f"the model cannot estimate probabilities, as it has no out-of-bag values: {why}",
             Message(hint),
         )
     from resvm_cli.metrics.class_mixture import ClassMixture  # imports scipy, which is slow
@@ -142,16 +141,16 @@ def fitted_classes(
 
 
 def unknown_probability(classes: ClassMixture | None) -> ModelError | None:
-    """Return an error that says why these classes give no probability; None if they do."""
+    """Return an error that explains why probabilities are unknown; None if they are known."""
     if classes is None:
         return ModelError(
-            "too few rows of P or U are out of bag to say how likely a row is positive",
+            "too few rows of P or U are out of bag to estimate probabilities",
             Message("train on more rows, or with smaller bags ({n_pos}, {n_unl})"),
         )
     if classes.claims:
         return None
     return ModelError(
-        f"it is unknown how likely a row is positive: {classes.why_unknown}",
+        f"probabilities cannot be estimated: {classes.why_unknown}",
         Message("give {contamination_unl}, the fraction of U that is positive"),
     )
 

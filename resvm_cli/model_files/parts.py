@@ -1,7 +1,7 @@
 """Parts of a model on disk: ``part.json``, plus a text and a record for each finished member.
 
-A record is written after its text, both atomically: a killed process leaves a part with fewer
-members, but never a damaged part. A part is written by a single process; readers check every
+A record is written after its text, and both are written atomically: a killed process leaves a part
+with fewer members, but never a damaged part. Only one process writes a part; readers check every
 digest.
 """
 
@@ -89,7 +89,7 @@ class PartDirectory:
             there, here = _read_header(path), json.loads(json.dumps(header))
             if there != here:
                 differing = _differing(there["description"], here["description"])
-                what = "contains a part of another model, or other members of this model"
+                what = "contains a part of another model, or different members of this model"
                 raise ParameterError(
                     "{path}: {what}",
                     "repeat the command unchanged, choose another {output}, or remove it",
@@ -177,7 +177,7 @@ def _read_header(path: str) -> dict[str, Any]:
 
 
 def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
-    """Return a model's parts in order, with notes; reject gaps, overlaps and foreign parts."""
+    """Return the parts of a model in order, with notes; reject gaps, overlaps and other models."""
     parts = sorted(map(PartDirectory.read, paths), key=lambda part: part.members.start)
     first = parts[0]
     notes: list[str] = []
@@ -192,8 +192,8 @@ def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
             )
         if differing:
             notes.append(
-                f"{part.path} and {first.path} differ in {' and '.join(differing)}: values agree to"
-                " about 1e-9, but not exactly"
+                f"{part.path} and {first.path} differ in {' and '.join(differing)}: their values"
+                " agree to about 1e-9, but not exactly"
             )
     total = sum(group["members"] for group in first.description["groups"])
     missing = _missing_members(parts, total)
@@ -206,7 +206,7 @@ def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
 
 
 def _differing(there: dict[str, Any], here: dict[str, Any], within: str = "") -> list[str]:
-    """Return the keys in which two descriptions differ; for the data, which part of it."""
+    """Return the keys in which two descriptions differ, with those of the data in detail."""
     found: list[str] = []
     for key in {**there, **here}:
         if there.get(key) != here.get(key):
@@ -263,7 +263,7 @@ def _are_row_numbers(judged: list[Any]) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    """Whether this may be a decision value, whose square must be finite."""
+    """Whether this may be a decision value; its square must be finite."""
     return type(value) is float and abs(value) < MAX_VALUE
 
 
@@ -275,7 +275,7 @@ def _is_task(task: Any) -> bool:
 
 
 def is_blank(directory: Path) -> bool:
-    """Whether a directory has no content, except leftovers of a killed process."""
+    """Whether a directory is empty, except for leftovers of a killed process."""
     names = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
     return names in ([], [MEMBERS]) and not (names and os.listdir(directory / MEMBERS))
 
@@ -289,21 +289,21 @@ def _refuse_other_content(directory: Path) -> None:
         raise cannot("write", str(directory), error) from None
     if not blank:
         raise ParameterError(
-            "{path}: exists and is not a part of a model; nothing was written there",
+            "{path}: exists and is not a part of a model; nothing was written to it",
             "choose another {output}",
             path=directory,
         )
 
 
 def check_part_target(path: str) -> None:
-    """Reject a path where a part must not be written, before any work is done."""
+    """Reject a path to which a part must not be written, before any work is done."""
     require_parent(path)
     if not os.path.lexists(f"{path}/{HEADER}"):
         _refuse_other_content(Path(path))
 
 
 def remove_part(path: str) -> None:
-    """Remove a part; its header goes last, so that an interrupted removal can be recognized."""
+    """Remove a part, its header last, so that an interrupted removal can be recognized."""
     if os.path.lexists(f"{path}/{HEADER}"):
         PartDirectory.read(path)
     else:

@@ -1,4 +1,4 @@
-"""Rewrite the user's table with result columns after its own."""
+"""Write the user's table again, with result columns appended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resvm_cli.tables.cells import numbers_of
 from resvm_cli.tables.features import TableFeatures
 
 Columns: TypeAlias = list[list[Any]]  # None for an empty cell
-PREFIX = "resvm_"  # for a result with the same name as a column
+PREFIX = "resvm_"  # of a result column whose name the table already uses
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ROWS_AT_ONCE = 10_000
 
@@ -32,8 +32,8 @@ class Cells:
     """The cells of a table, read again from the start, some rows at a time."""
 
     def __init__(self, table: TableFeatures, *, numbers: bool) -> None:
-        """With ``numbers``, the cells of numeric features become numbers; others stay text."""
-        self.names = table.table.columns[table.table.n_sparse :]  # others are in a sparse matrix
+        """With ``numbers``, the cells of numeric features become numbers; others remain text."""
+        self.names = table.table.columns[table.table.n_sparse :]  # without the sparse matrix
         self.integers = table.table.integers
         self._table = table
         self._numeric = table.numeric_names
@@ -75,9 +75,9 @@ class Cells:
         return [self._values(block, at, name, rows) for at, name in enumerate(self.names, first)]
 
     def _values(self, block: TableBlock, at: int, name: str, rows: IntArray) -> list[Any]:
-        """Return some cells of a column; None is a missing number. Integers stay exact."""
+        """Return some cells of a column, with None for a missing number and integers exact."""
         cells = block.columns[at]
-        if name in self.integers:  # in a block with missing values they are not integers
+        if name in self.integers:  # a block with missing values stores them as doubles
             some = [cells[row] for row in rows.tolist()]
             return [None if cell == "" or cell != cell else int(cell) for cell in some]
         if isinstance(cells, np.ndarray):
@@ -95,10 +95,10 @@ class Cells:
 def annotated(
     path: str, names: Sequence[str], integers: Container[str] = ()
 ) -> Iterator[Callable[[Columns, Columns], None]]:
-    """Yield a function that writes some rows: the table's columns, then those of the results.
+    """Yield a function that writes some rows: the table's columns, then the result columns.
 
-    ``names`` holds all column names, which are distinct. ``integers`` are the columns known to
-    hold integers.
+    ``names`` are all column names, which are distinct. ``integers`` are the columns known to
+    contain integers.
     """
     with whole_file(path) as file:
         if _is_parquet(path):
@@ -116,7 +116,7 @@ def annotated(
 
 
 class Annotation(ExitStack):
-    """The table of a prediction, written block by block as its rows are predicted."""
+    """The annotated table of a prediction, written block by block as rows are predicted."""
 
     def __init__(self, path: str, table: TableFeatures) -> None:
         super().__init__()
@@ -154,8 +154,8 @@ def write_annotated(
 ) -> None:
     """Write rows of one or two tables in the order of ``numbers``, with their results.
 
-    The rows of the second table have numbers from ``n_first``. A column that one table lacks is
-    empty there. A header is written even without rows.
+    The row numbers of the second table start at ``n_first``. If one table lacks a column, its cells
+    are empty. A header is written even if there are no rows.
     """
     in_second = numbers >= n_first
     names: dict[str, None] = {}
@@ -179,8 +179,8 @@ def write_annotated(
                 column[place] = cell
         columns.append(column)
     own = result_names(list(names), list(results))
-    # types of Parquet columns come from the first rows, so all are written at once
-    n_rows = max(1, len(numbers))  # a Parquet file without rows needs its columns too
+    # the first rows written decide the types of Parquet columns, so all are written at once
+    n_rows = max(1, len(numbers))  # a Parquet file without rows needs columns too
     size = n_rows if _is_parquet(path) else ROWS_AT_ONCE
     with annotated(path, [*names, *own], integers - others) as write:
         for start in range(0, n_rows, size):
@@ -207,8 +207,8 @@ def _parquet(
 ) -> Iterator[Callable[[Columns, Columns], None]]:
     from resvm_cli.files.array_files import package
 
-    parquet = package("pyarrow.parquet", "pyarrow", path, "a Parquet file")
-    pyarrow = package("pyarrow", "pyarrow", path, "a Parquet file")
+    parquet = package("pyarrow.parquet", "pyarrow", path, "Parquet")
+    pyarrow = package("pyarrow", "pyarrow", path, "Parquet")
     writers: list[Any] = []
 
     def write(cells: Columns, results: Columns) -> None:
@@ -233,7 +233,7 @@ def _parquet(
 
 
 def _kind(pyarrow: Any, column: Sequence[Any]) -> Any:
-    """Return the type of a column of results or cells, from its first rows."""
+    """Return the Parquet type of a column, judging by its first rows."""
     kinds = {type(cell) for cell in column} - {type(None)}
     if kinds == {int}:
         return pyarrow.int64() if max(filter(None, column), default=0) < 2**63 else pyarrow.uint64()

@@ -1,4 +1,4 @@
-"""Convert table cells to numbers, texts, ids, labels and fingerprints; errors locate the cell."""
+"""Convert table cells to numbers, text, ids, labels and fingerprints; errors locate the cell."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from resvm_cli.files.delimited import (
 from resvm_cli.rows import FloatArray, IntArray
 
 MAX_SHOWN = 5
-MIN_TEXTS = 20  # fewer may differ by chance
-FREE_TEXT_WORDS = 3  # on average
+MIN_TEXTS = 20  # fewer may all differ by chance
+FREE_TEXT_WORDS = 3  # per cell, on average
 
 _TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?( ?(Z|UTC|[-+]\d{2}:?\d{2}))?"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -45,7 +45,7 @@ _DATE = re.compile(rf"({_DAY})([T ]+{_TIME})?|{_TIME}", re.IGNORECASE)
 def numbers_of(block: TableBlock, at: int, name: str, *, like: bool = False) -> FloatArray:
     """Return a column as numbers, with nan for missing values.
 
-    With a given feature map (``like``), no error suggests encoding text as categories.
+    If a feature map was given (``like``), the error for text does not suggest a category.
     """
     cells = block.columns[at]
     if isinstance(cells, np.ndarray):
@@ -61,7 +61,7 @@ def numbers_of(block: TableBlock, at: int, name: str, *, like: bool = False) -> 
         where = block.where(int(np.flatnonzero(np.isinf(values))[0]), at)
         raise DataError(
             f"{where}: a number in column '{name}' is not finite",
-            Message("correct it, or write NA and fill it in: {missing:mean}"),
+            Message("correct it, or replace it with NA and use {missing:mean}"),
         )
     return values
 
@@ -86,7 +86,7 @@ def _not_a_number(
     cell = texts_of(block.columns[at])[row]
     hints = ["to encode it as a category: {categorical:{column}}", "to omit it: {drop:{column}}"]
     if like:
-        hints = ["the column held numbers when its features were decided"]
+        hints = ["the column was numeric when its features were chosen"]
     if COMMA_NUMBER.fullmatch(cell.strip()):
         hints.insert(0, "for decimal commas: {decimal_comma:True}")
     elif is_number(cell):
@@ -99,7 +99,7 @@ def _not_a_number(
     )
 
 
-Cells: TypeAlias = Sequence[tuple[TableBlock, int]]  # the first rows of a column, of each table
+Cells: TypeAlias = Sequence[tuple[TableBlock, int]]  # the first rows of a column in each table
 
 
 def is_text(cells: Cells, name: str) -> bool:
@@ -126,7 +126,7 @@ def _is_missing(cell: str) -> bool:
 
 
 def content_of(cells: Cells) -> str | None:
-    """Return what a text column holds if its first rows can hardly be categories."""
+    """Return what a text column contains, if its first rows do not look like categories."""
     stripped = ([text.strip() for text in texts_of(block.columns[at])] for block, at in cells)
     tables = [[text for text in texts if not _is_missing(text)] for texts in stripped]
     texts = list(chain.from_iterable(tables))
@@ -138,22 +138,22 @@ def content_of(cells: Cells) -> str | None:
     n_words = sum(len(text.split()) for text in texts) / len(texts)
     if n_words >= FREE_TEXT_WORDS and n_distinct > len(texts) / 2:
         return "free text"
-    # U may contain P, so that ids are distinct only within each table
+    # U may contain P, so ids are distinct only within each table
     in_each = all(len(set(own)) == len(own) for own in tables)
     enough = n_distinct == len(texts) or max(map(len, tables)) >= MIN_TEXTS
     return "ids" if in_each and enough else None
 
 
 def id_like_content(cells: Cells, name: str) -> str | None:
-    """Return why a column of numbers may hold ids or codes, from its first rows, or None."""
+    """Return why a numeric column looks like ids or codes in its first rows, or None."""
     columns = [block.columns[at] for block, at in cells]
     if any(map(_has_leading_zeros, columns)):
-        return "numbers with leading zeros"
+        return "leading zeros"
     if not _ID_NAME.search(name) or sum(map(len, columns)) < MIN_TEXTS:
         return None
     tables = [[text.strip() for text in texts_of(column)] for column in columns]
     if all(len(set(own)) == len(own) and all(map(str.isdecimal, own)) for own in tables):
-        return "integers that differ in every row"
+        return "a different integer in every row"
     return None
 
 
@@ -176,9 +176,10 @@ def no_value(
     like: bool = False,
     droppable: bool = True,
 ) -> DataError:
-    """Return the error for a missing value; a given feature map (``like``) allows fewer rules.
+    """Return the error for a missing value.
 
-    The hint offers to drop rows only if they are ``droppable``.
+    The hint suggests fewer rules if a feature map was given (``like``), and dropping rows only if
+    they are ``droppable``.
     """
     rules = "{missing:zero}" if like else "{missing:mean}, median or zero"
     ways = [f"fill it in: {rules}", "drop the row: {missing:drop}"]
@@ -208,8 +209,8 @@ def ids_of(block: TableBlock, at: int) -> list[str]:
     for row, text in enumerate(ids):
         if not text or "\n" in text or "\r" in text:
             raise DataError(
-                f"{block.where(row, at)}: '{text[:40]}' is not a valid id: it is empty or has"
-                " several lines"
+                f"{block.where(row, at)}: '{text[:40]}' is not a valid id: it is empty or contains"
+                " a line break"
             )
     return ids
 
@@ -223,7 +224,7 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
                 raise DataError(
                     f"{block.where(row, at)}: the label is '{cell.strip()[:40]}', not a number",
                     Message(
-                        "{positive_label} sets the label of positives; all other rows are then"
+                        "set the label of positives with {positive_label}; all other rows are then"
                         " unlabeled; labels in the first rows: {labels}",
                         labels=", ".join(text or "(none)" for text in shown),
                     ),
@@ -235,7 +236,7 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
 
 
 def matrix_of(block: TableBlock, numbers: Sequence[int]) -> FloatArray | None:
-    """Return numeric columns as a matrix, rows x columns; None if some cell is not a plain number.
+    """Return numeric columns as a matrix, rows x columns; None if a cell is not a plain number.
 
     This is several times faster than parsing many columns one by one.
     """
@@ -279,7 +280,7 @@ def class_of(
 
 
 def _value(number: str) -> float:
-    """Return the value of a number; that of an integer is exact."""
+    """Return the value of a number; integers are exact."""
     try:
         return int(number)
     except ValueError:
@@ -305,10 +306,10 @@ class Morgan:
             from rdkit.Chem import rdFingerprintGenerator
         except ImportError:
             raise DataError(
-                Message("{smiles_column} needs the package rdkit"),
+                Message("{smiles_column} requires the rdkit package"),
                 "pip install rdkit, or resvm-cli[convert]",
             ) from None
-        self._silence = rdBase.BlockLogs()  # we report unreadable SMILES with their lines
+        self._silence = rdBase.BlockLogs()  # we report invalid SMILES with their location
         self._read = Chem.MolFromSmiles
         self._generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
         self._counts = counts
@@ -316,9 +317,9 @@ class Morgan:
     def entries(
         self, block: TableBlock, at: int, kept: npt.NDArray[np.bool_] | None, *, droppable: bool
     ) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return rows, bits and counts of a column of SMILES.
+        """Return the rows, bits and counts of a column of SMILES.
 
-        An invalid one clears its row in ``kept``, or is an error if that is None.
+        Invalid SMILES clear their row in ``kept``; if that is None, they are an error.
         """
         rows: list[int] = []
         bits: list[int] = []

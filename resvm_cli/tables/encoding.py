@@ -1,7 +1,7 @@
-"""How columns become features: the roles that the user gives, and the resulting map.
+"""How columns become features: the roles that the user assigns, and the resulting map.
 
 A feature map belongs to a table that was converted, or to a model that was trained on a table. It
-is plain JSON. This module imports no table code, so models load without it.
+is plain JSON. This module does not import table code, so that models load quickly.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class ColumnRoles:
     only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role
     dropped: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    missing: MissingRule | None = None  # None: an error, or as when the feature map was made
+    missing: MissingRule | None = None  # None: as in the feature map; without one, refuse
     bits: int | None = None
     radius: int | None = None
     counts: bool = False
 
     @property
     def asked(self) -> list[str]:
-        """The given parameters that name columns."""
+        """The parameters that were given and that name columns."""
         named = {
             "label_column": self.label,
             "id_column": self.row_id,
@@ -57,9 +57,9 @@ class TableReading:
 
     roles: ColumnRoles = ColumnRoles()
     separator: str | None = None  # None: the most frequent one in the first line
-    header: bool | None = None  # None: yes, if the first line may be one
+    header: bool | None = None  # None: detected from the first line
     decimal_comma: bool = False
-    array: str | None = None  # the matrix, if a file has several
+    array: str | None = None  # which matrix to read if the file contains several
 
     def check(self) -> None:
         """Reject invalid parameters before any file is read."""
@@ -70,7 +70,7 @@ class TableReading:
 
     @property
     def is_table(self) -> bool:
-        """Whether the parameters say that text without index:value pairs is a table."""
+        """Whether the parameters imply that text without index:value pairs is a table."""
         return self.separator is not None or self.header is not None or bool(self.roles.asked)
 
     @property
@@ -80,7 +80,7 @@ class TableReading:
 
 
 def check_annotated(path: str) -> None:
-    """Reject a file name to which no table can be written."""
+    """Reject a file name that does not end in a format for annotated tables."""
     if not path.lower().endswith((".csv", ".tsv", ".parquet")):
         raise ParameterError(
             "{annotate} is '{path}'; expected a name that ends in .csv, .tsv or .parquet", path=path
@@ -164,7 +164,7 @@ def _check(columns: list[MappedColumn], names: list[str]) -> None:
     """Raise ValueError unless every feature belongs to exactly one column."""
     features: list[int] = []
     for column in columns:
-        if len(features) > len(names):  # or hostile columns of many bits would exhaust memory
+        if len(features) > len(names):  # hostile columns of many bits must not exhaust memory
             raise ValueError("features")
         if column.kind == "text":
             features += column.values.values()

@@ -1,8 +1,8 @@
-"""Convert table columns to features: numbers, one-hot encoded strings, and SMILES fingerprints.
+"""Convert table columns to features: numbers, one-hot encoded categories, SMILES fingerprints.
 
-The type of a column is decided once, from the first rows: a column of strings is categorical, and a
-string in a numeric column is an error. Features are numbered in the order in which they are found,
-numeric columns first.
+The first rows decide the type of a column once and for all: a column of strings is categorical, and
+a string in a numeric column is an error. Features are numbered in order of appearance, numeric
+columns first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from resvm_cli.tables.encoding import ColumnRoles, FeatureMap, MappedColumn, Mis
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Entries: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # rows, features, values
-MAX_VALUES = 1000  # distinct texts in a column that was not declared as a category
+MAX_VALUES = 1000  # distinct strings in a column that was not declared categorical
 BITS, RADIUS = 2048, 2
 SHOWN = 20
 SHOWN_ROWS = 5
@@ -56,10 +56,10 @@ class TableFeatures:
         selective: bool = False,
         droppable: bool = True,
     ) -> None:
-        """``known`` is the feature map of another table, to be reused.
+        """``known`` is the feature map of another table, which this table reuses.
 
         With ``selective``, columns of ids, dates and free text do not become features. Unless rows
-        are ``droppable``, no error suggests dropping them.
+        are ``droppable``, no error message suggests dropping them.
         """
         self.table = table
         self.roles = roles
@@ -86,13 +86,13 @@ class TableFeatures:
         self.missing: MissingRule = roles.missing or "refuse"
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
-        self._kept: IntArray | None = None  # the numbers of other rows; None if none was dropped
+        self._kept: IntArray | None = None  # numbers of the other rows; None if none was dropped
         self.n_read = 0
         self.n_missing: Counter[str] = Counter()  # values that were filled in, by column
-        self.unseen: dict[str, tuple[int, str]] = {}  # per column: how many, and the first
+        self.unseen: dict[str, tuple[int, str]] = {}  # rows and first text of new categories
         self.labels_seen: dict[str, None] = {}
-        self.id_like: dict[str, str] = {}  # columns of numbers that may be ids, and why
-        self.excluded: dict[str, str] = {}  # the columns that are not features, and what they hold
+        self.id_like: dict[str, str] = {}  # numeric columns that may be ids, and why
+        self.excluded: dict[str, str] = {}  # columns that are not features, and their content
         if known is not None:
             self._plan = [(column, self._required(column.name)) for column in known.columns]
             self._apply_map()
@@ -105,8 +105,8 @@ class TableFeatures:
                 raise DataError(
                     f"{name.table.name}: no column '{lacking[0]}', which the other file has",
                     Message(
-                        "known positives and unlabeled rows need the same columns; choose some:"
-                        " {columns}, or omit those that differ: {drop:{names}}",
+                        "known positives and unlabeled rows must have the same columns; choose some"
+                        " with {columns}, or omit those that differ: {drop:{names}}",
                         names=shlex.quote(",".join(lacking[:SHOWN])),
                     ),
                 )
@@ -127,17 +127,16 @@ class TableFeatures:
         return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
 
     def _apply_map(self) -> None:
-        """Impute as the feature map does; raise ParameterError for a role that contradicts it."""
+        """Impute as in the feature map; raise ParameterError for a role that contradicts it."""
         roles = self.roles
-        owner, decides = "{like}", "the feature map decides"
-        again = "use it to write another map: {map}"
+        owner, again = "{like}", "write another map ({map})"
         if self.map.missing is not None:
-            owner, decides, again = "the model", "its features are fixed", "train another model"
+            owner, again = "the model", "train another model"
         kinds: dict[int | None, str] = {number: column.kind for column, number in self._plan}
         if self._label in kinds:
             raise ParameterError(
-                f"{{label_column}}: the column '{{name}}' is one of the features of {owner}",
-                f"its labels would leak the answer; omit it: {again}",
+                f"{{label_column}}: the column '{{name}}' is a feature of {owner}",
+                f"as a feature, it leaks the answer; {again} without it",
                 name=self.table.columns[self._label or 0],
             )
         numbers = [column for column in self.map.columns if column.kind == "number"]
@@ -157,14 +156,14 @@ class TableFeatures:
         }
         for parameter in (parameter for parameter, agreed in agrees.items() if not agreed):
             raise ParameterError(
-                f"{{{parameter}}} cannot be combined with {owner} here: {decides}",
-                f"omit {{{parameter}}}, or {again}",
+                f"{{{parameter}}} contradicts {owner}, whose features are fixed",
+                f"omit {{{parameter}}}, or use it to {again}",
             )
         if roles.missing is None and self.map.missing is not None:
             self.missing = self.map.missing
         elif fills and roles.missing is None:
-            self.missing = "zero"  # for texts: numbers have their own values
-        if roles.missing == "zero":  # in a copy: the map may belong to a model
+            self.missing = "zero"  # for categories: numeric columns have their own values
+        if roles.missing == "zero":  # change a copy, as the map may belong to a model
             columns = [
                 replace(column, fill=0.0) if column.kind == "number" else column
                 for column in self.map.columns
@@ -181,7 +180,7 @@ class TableFeatures:
 
     @property
     def ignored(self) -> list[str]:
-        """The columns without a role, because the feature map does not include them."""
+        """The columns that the feature map does not use and that have no other role."""
         used = self._used | self._numbers_of(self.roles.dropped, "drop")
         names = self.table.columns[: self.table.n_default]
         return [name for number, name in enumerate(names) if number not in used]
@@ -210,7 +209,7 @@ class TableFeatures:
         self._kept = np.concatenate(kept) if self.n_dropped else None
 
     def rows_of_file(self, numbers: IntArray) -> IntArray:
-        """Convert numbers of kept rows to row numbers in the file, once all rows have been read."""
+        """Convert numbers of kept rows to row numbers in the file; read all rows first."""
         return numbers if self._kept is None else self._kept[numbers]
 
     def cells(self) -> Iterator[tuple[TableBlock, IntArray]]:
@@ -227,7 +226,7 @@ class TableFeatures:
         return {column.name for column, _ in self._plan if column.kind == "number"}
 
     def decide(self) -> None:
-        """Decide how columns are encoded, unless a map says so or this was already decided."""
+        """Decide how columns are encoded, unless that is already decided or a map was given."""
         if self._decided:
             return
         tables = [self, *self._followers]
@@ -241,7 +240,7 @@ class TableFeatures:
     def _first_block(self) -> TableBlock:
         first = self.table.first_block(self._used)
         if first is None:
-            raise DataError(f"{self.table.name}: no rows", "the file has column names only")
+            raise DataError(f"{self.table.name}: no rows", "the file contains only column names")
         return first
 
     def _number_of(self, name: str | None, parameter: str) -> int | None:
@@ -306,10 +305,10 @@ class TableFeatures:
                 hint = "for fingerprints of molecules: resvm convert FILE {smiles_column:{column}}"
                 hint += " {map:features.json} {output:data.svm}"
             elif self.excluded:
-                hint = "columns of ids, dates and free text are left out; to one-hot encode one:"
+                hint = "ids, dates and free text are left out; to one-hot encode a column anyway:"
                 hint += " {categorical:NAME}"
             named = shlex.quote(molecules[0]) if molecules else ""
-            raise ParameterError("no column is left for features", hint, column=named)
+            raise ParameterError("no columns are left for features", hint, column=named)
 
     def _impute(self, tables: Sequence[TableFeatures]) -> None:
         """Read all numbers once to compute the mean or median of each column."""
@@ -330,8 +329,8 @@ class TableFeatures:
         for index, (column, _) in enumerate(numbers):
             if not counts[index]:
                 raise DataError(
-                    f"{self.table.name}: column '{column.name}' has no numbers to compute a"
-                    f" {self.missing} from",
+                    f"{self.table.name}: column '{column.name}' contains no numbers, so it has no"
+                    f" {self.missing}",
                     Message("omit it: {drop:{column}}", column=shlex.quote(column.name)),
                 )
             middle = (
@@ -384,7 +383,7 @@ class TableFeatures:
 
     @cached_property
     def _sparse_features(self) -> IntArray:
-        """The feature of each column of a sparse matrix, or 0; its first column is 1."""
+        """The feature of each column of a sparse matrix, or 0; columns are numbered from 1."""
         features = np.zeros(self.table.n_sparse + 1, np.int64)
         for column, at in self._plan:
             if at < self.table.n_sparse:
@@ -455,10 +454,10 @@ class TableFeatures:
         if len(column.values) >= MAX_VALUES and at not in self._categorical:
             raise DataError(
                 f"{block.where(row, at)}: column '{column.name}' has more than"
-                f" {MAX_VALUES:,} different texts; are they ids?",
+                f" {MAX_VALUES:,} different values; are they ids?",
                 Message(
-                    "use {id_column:{column}}, {drop:{column}}, or {categorical:{column}} to encode"
-                    " each text as a feature",
+                    "use {id_column:{column}}, {drop:{column}}, or {categorical:{column}} to make"
+                    " each value a feature",
                     column=shlex.quote(column.name),
                 ),
             )

@@ -1,7 +1,7 @@
 """Open any input as blocks of rows: svmlight text, a table, or a sparse matrix.
 
-The format is detected from the first bytes. Table code is imported only for tables, so that
-svmlight text is read without it.
+The first bytes determine the format. Table code is imported only for tables, so that commands on
+svmlight text start faster.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RowInput:
     """The rows of one input; each call of ``blocks`` reads them from the start.
 
     ``features`` encodes the columns of a table. It is None for svmlight text and for sparse
-    matrices, whose features have numbers only.
+    matrices, whose features are only numbered.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RowInput:
     ) -> None:
         """Detect the input format; ``reading`` is None if no table parameters are given.
 
-        With ``known`` features, SMILES may be read from a table without naming its columns.
+        With ``known`` features, a SMILES file can be read without naming its columns.
         """
         self.name = source.name
         self._reading = reading
@@ -82,8 +82,8 @@ class RowInput:
         reading = self.reading
         if self._zero_based:
             raise ParameterError(
-                "{file}: features are counted from 1, except in svmlight text",
-                "omit {zero_based}; rows of a precomputed kernel must be svmlight text",
+                "{file}: {zero_based} applies only to svmlight text",
+                "omit it; rows of a precomputed kernel must be svmlight text",
                 file=self.name,
             )
         if kind in ("svmlight", "table"):
@@ -157,7 +157,7 @@ class RowInput:
     def encode_like(self, known: FeatureMap | None, n_features: int = 0) -> None:
         """Encode the columns of a table as the features of a model.
 
-        A model that was not trained on a table takes a matrix with numbered columns, at least as
+        A model that was not trained on a table accepts a matrix with numbered columns, at least as
         many as the model has features.
         """
         if self.table is None:
@@ -169,10 +169,10 @@ class RowInput:
             return
         if not self.table.n_numbered:
             raise DataError(
-                f"{self.name}: a table, but the model was not trained on one, so it does not know"
-                " any columns",
+                f"{self.name}: a table, but the model was not trained on one, so it has no column"
+                " names",
                 Message(
-                    "train it on the table itself, or convert this one as the training data was:"
+                    "train on a table, or convert this one like the training data:"
                     " resvm convert FILE {like:MAP} {output:data.svm}"
                 ),
             )
@@ -180,7 +180,7 @@ class RowInput:
             raise DataError(
                 f"{self.name}: {self.table.n_numbered:,} columns, but the model was trained on"
                 f" {n_features:,}",
-                "give the same columns as in training, in the same order",
+                "provide the same columns as in training, in the same order",
             )
         only = tuple(self.table.columns[: self.table.n_numbered])
         roles = replace(self.reading.roles, only=only)
@@ -188,13 +188,13 @@ class RowInput:
         self.encode(droppable=False)
 
     def numeric_label(self, label: float | None, sign: str = "positive") -> float:
-        """Return a label as a number: 1 or -1 in marked rows, and given for svmlight text."""
+        """Return a label as a number: 1 or -1 for tables, as given for svmlight text."""
         if not self.is_text:
             return 1.0 if sign == "positive" else -1.0
         if label is None:
             raise ParameterError(
                 "{" + sign + "_label} is '{text}'; a number was expected: {file} is svmlight text",
-                "give one label; text can be the label of a table, in its {label_column}",
+                "give one number; only a table can have text as labels, in its {label_column}",
                 text=" and ".join(getattr(self.reading.roles, f"{sign}_labels")),
                 file=self.name,
             )
@@ -207,13 +207,13 @@ class RowInput:
         listed = ", ".join(text or "(none)" for text in seen[:SHOWN])
         return DataError(
             f"{self.name}: no row has the label {wanted}",
-            f"the labels are {listed}" if listed else None,
+            f"labels in the file: {listed}" if listed else None,
         )
 
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
         """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes.
 
-        What was read to detect the format is not lost, even if it comes from a pipe.
+        Bytes that were read to detect the format are included, even if they came from a pipe.
         """
         if self._started:
             text = self._started.pop()
@@ -267,9 +267,9 @@ class RowInput:
 
 
 def share_roles(first: RowInput, second: RowInput) -> None:
-    """Give the columns of two tables the same roles, by the names in the first table.
+    """Give the columns of two tables the same roles, using the names in the first table.
 
-    A column to drop may be missing in one of the tables.
+    A column to drop may be missing from one of the tables.
     """
     assert first.table is not None
     assert second.table is not None

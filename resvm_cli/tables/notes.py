@@ -1,4 +1,4 @@
-"""What to tell the user about the columns and rows of a table."""
+"""Notes for the user about the columns and rows of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resvm_cli.tables.encoding import MappedColumn
 from resvm_cli.tables.features import TableFeatures
 
 SHOWN = 10
-MIN_ROWS = 10  # rows of P and of U; a column may separate fewer by chance
+MIN_ROWS = 10  # of P and of U; a column may separate fewer by chance
 
 
 class ColumnExtremes:
@@ -40,7 +40,7 @@ class ColumnExtremes:
         self._high = np.pad(self._high, ((0, 0), (0, more)), constant_values=-np.inf)
 
     def notes(self, columns: Sequence[MappedColumn]) -> Iterator[Text]:
-        """Yield notes about constant columns, and columns that tell P from U perfectly."""
+        """Yield notes about constant columns, and columns that separate P from U perfectly."""
         self._widen(1 + max(max([one.first, *one.values.values()]) for one in columns))
         with_zeros = self._counts < np.array(self.n_rows)[:, None]
         low = np.where(with_zeros, np.minimum(self._low, 0.0), self._low)
@@ -63,8 +63,8 @@ class ColumnExtremes:
                 leaking.append(column.name)
         for name in leaking:
             yield Message(
-                "the column '{name}' alone tells P from U without error; if it was filled in with"
-                " the labels, it leaks the answer: {drop:{column}}",
+                "the column '{name}' alone separates P from U perfectly; if it depends on the"
+                " labels, it leaks the answer: {drop:{column}}",
                 name=name,
                 column=shlex.quote(name),
             )
@@ -85,25 +85,25 @@ def doubtful_columns(table: TableFeatures) -> Iterator[Text]:
         texts = []
         if table.roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
             texts.append(
-                "the column '{name}' is among the features; if it contains labels, they leak the"
+                "the column '{name}' is used as a feature; if it contains labels, it leaks the"
                 " answer: use {label_column} {column} or {drop} {column}"
             )
         if name in table.table.unnamed:
             texts.append(
-                "the column '{name}' has no name in the file and is among the features; if it"
-                " numbers the rows, use {id_column} {column} or {drop} {column}"
+                "the column '{name}' has no name in the file and is used as a feature; if it"
+                " contains row numbers, use {id_column} {column} or {drop} {column}"
             )
         yield from (Message(text, name=name, column=shlex.quote(name)) for text in texts)
     yield from _notes_on_id_like(table.id_like)
 
 
 def _notes_on_id_like(columns: Mapping[str, str]) -> Iterator[Text]:
-    """Yield one note for each reason why columns of numbers may be ids or codes."""
+    """Yield one note for each reason why numeric columns may be ids or codes."""
     for why in dict.fromkeys(columns.values()):
         names = [name for name, own in columns.items() if own == why]
         yield Message(
-            "{why}, as in ids and codes, are among the features: {names}; if they are not"
-            " measurements: {id_column:{first}}, {categorical:{first}} or {drop:{first}}",
+            "numeric columns with {why} may be ids or codes: {names}; if they are not"
+            " measurements, use {id_column:{first}}, {categorical:{first}} or {drop:{first}}",
             names=listed([f"'{name}'" for name in names], SHOWN),
             why=why,
             first=shlex.quote(names[0]),
@@ -111,21 +111,21 @@ def _notes_on_id_like(columns: Mapping[str, str]) -> Iterator[Text]:
 
 
 def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:
-    """Yield notes about dropped rows, and categories that the features' owner lacks."""
+    """Yield notes about dropped rows, and about categories that ``owner`` does not contain."""
     if table.n_dropped:
         shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
-        why = f"a missing value or an invalid molecule ({', '.join(shown)})"
-        yield f"{table.n_dropped:,} rows were dropped: {why}"
+        why = f"missing values or invalid molecules: {', '.join(shown)}"
+        yield f"{table.n_dropped:,} rows were dropped because of {why}"
     if table.unseen:
         counts = [
             f"{name} ({n_rows:,} row{'s' * (n_rows > 1)}, first '{text[:40]}')"
             for name, (n_rows, text) in table.unseen.items()
         ]
-        yield f"categories that are not in {owner} get no feature: {listed(counts, SHOWN)}"
+        yield f"categories unknown to {owner} get no feature: {listed(counts, SHOWN)}"
 
 
 def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
-    """Yield notes about a table whose columns became the features of a model."""
+    """Yield notes about a table that was encoded as the features of a model."""
     if table.ignored:
         names = listed(table.ignored, SHOWN)
         yield f"{table.table.name}: columns that the model does not use were ignored: {names}"
@@ -138,15 +138,15 @@ def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
 
 
 def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterator[Text]:
-    """Yield notes about the tables of P and U; ``known`` if a model decided their features."""
+    """Yield notes about the tables of P and U; ``known`` if their features come from a model."""
     first = tables[0]
     for name, content in first.excluded.items():
-        text = "the column '{name}' holds {content}, so it is not used as a feature; to one-hot"
+        text = "the column '{name}' contains {content}, so it is not used as a feature; to one-hot"
         text += " encode it anyway: {categorical:{column}}"
         if "smiles" in name.lower():
             text += "; for fingerprints of molecules: resvm convert"
         elif content == "ids":
-            text += "; to name rows by it: {id_column:{column}}"
+            text += "; to use it as row ids: {id_column:{column}}"
         yield Message(text, name=name, content=content, column=shlex.quote(name))
     if not known:
         yield from doubtful_columns(first)
@@ -155,7 +155,7 @@ def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterat
 
 
 def remark_on_categories(table: TableFeatures) -> Text | None:
-    """Return which columns are one-hot encoded; None if none is."""
+    """Return a note that lists the one-hot encoded columns; None if there are none."""
     counts = [
         f"{name} ({n_values:,} value{'s' if n_values != 1 else ''})"
         for name, n_values in table.categories.items()

@@ -280,7 +280,7 @@ def test_random_search_at_chosen_contaminations(resvm, tmp_path):
     words[words.index("--trials") + 1] = 2
     ran = resvm(*words, "--contamination-pos", "0:0.6:0.6", "--resume", "-o", tmp_path / "p")
     assert ran.code == 2
-    assert "other settings: trials" in ran.err
+    assert "different settings: trials" in ran.err
 
 
 def test_random_search_scores_as_the_paper_does():

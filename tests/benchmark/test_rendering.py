@@ -134,7 +134,7 @@ def test_a_truncated_line_exits_with_3_and_its_location(folder, resvm, tmp_path)
         handle.write('{"protocol": "pap')
     ran = resvm("benchmark", "report", broken, "--html", tmp_path / "page.html")
     assert ran.code == 3
-    assert "results.jsonl:2: the line is cut off" in ran.err
+    assert "results.jsonl:2: the line is truncated" in ran.err
     assert "--resume" in ran.err
     assert not (tmp_path / "page.html").exists()
 

@@ -129,7 +129,7 @@ def test_a_truncated_last_line_is_an_error_at_every_cut(tmp_path):
     start = whole.index(b"\n") + 1
     for cut in range(start + 1, len(whole), 7):
         (folder / "results.jsonl").write_bytes(whole[:cut])
-        with pytest.raises(DataError, match=r"results\.jsonl:2: the line is cut off"):
+        with pytest.raises(DataError, match=r"results\.jsonl:2: the line is truncated"):
             read_benchmark(str(folder))
     (folder / "results.jsonl").write_bytes(whole[:start])
     assert len(read_benchmark(str(folder)).results) == 1

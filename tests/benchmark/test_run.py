@@ -183,7 +183,7 @@ def test_lines_of_another_run_are_reported_by_number(plan, copied, resvm):
     (target / "results.jsonl").write_bytes(b"".join(before))
     ran = resvm(*plan, "--seed", 1, "--resume", "-o", target)
     assert ran.code == 2
-    assert "was started with other settings: seed" in ran.err
+    assert "was started with different settings: seed" in ran.err
 
 
 def test_directories_of_parts_are_joined_to_the_same_file(plan, whole, resvm, tmp_path):
@@ -237,7 +237,7 @@ def test_an_array_task_skips_what_a_run_has_finished(plan, whole, resvm, tmp_pat
     assert resvm(*plan, "--resume", "-o", target).code == 0
     assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
     ran = resvm(*plan, "--seed", 1, "--task", "1/3", "-o", target)
-    assert (ran.code, "other settings: seed" in ran.err) == (2, True)
+    assert (ran.code, "different settings: seed" in ran.err) == (2, True)
 
 
 def test_array_tasks_on_other_rows_fail(resvm, tmp_path):
@@ -257,7 +257,7 @@ def test_results_of_another_seed_are_not_mixed_in(plan, whole, resvm, tmp_path):
     assert resvm(*plan, "--task", "1/3", "-o", target).code == 0
     ran = resvm(*plan, "--seed", 1, "-o", target)
     assert ran.code == 2
-    assert "other settings: seed" in ran.err
+    assert "different settings: seed" in ran.err
 
 
 def test_a_directory_takes_more_repetitions_settings_and_methods_later(

@@ -236,7 +236,7 @@ def test_a_part_whose_model_is_there_is_taken_away_and_no_other(problem, resvm, 
     # killed after the model was there: the part is known to be of no more use
     for more in ([], ["--resume"]):
         ran = resvm(*command, *more, "-o", target)
-        assert (ran.code, "a model is already there" in ran.err) == (2, True)
+        assert (ran.code, "a model already exists there" in ran.err) == (2, True)
         assert not place.exists()
     assert resvm(*command, "--seed", 1, "--members", "0:4", "-o", place).code == 0
     members = snapshot(place)
@@ -368,6 +368,6 @@ def test_parts_of_another_model_are_kept(killed, problem, resvm, tmp_path):
     command = [*train_arguments(problem), "-o", folder / "m"]
     assert_exit(resvm(*command, "--n-models", 3, "--seed", 1, "--force"), 0)
     shutil.copytree(killed / "m.part", folder / "m.part", dirs_exist_ok=True)
-    assert_exit(resvm(*command, "--n-models", 3, "--resume"), 2, "is already there")
+    assert_exit(resvm(*command, "--n-models", 3, "--resume"), 2, "already exists there")
     assert_exit(resvm(*command, "--grow", 3), 2, "--grow must be above 3, the model's current size")
     assert len(list((folder / "m.part/members").iterdir())) == 6

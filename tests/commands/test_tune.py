@@ -178,9 +178,9 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
     assert (ran.code, "already exists" in ran.err) == (2, True)
     ran = resvm(*quick(problem, tmp_path / "t", "--oob", "--resume", "-c", "1,2"))
     assert ran.code == 2
-    assert "other settings: space" in ran.err
+    assert "different settings: space" in ran.err
     ran = resvm(*quick(problem, tmp_path / "t", "--oob", "--resume", "--seed", 1))
-    assert "other settings: seed" in ran.err
+    assert "different settings: seed" in ran.err
     rows = np.random.default_rng(0).standard_normal((40, 4))
     other = write_svm(tmp_path / "other.svm", rows)
     arguments = quick(problem, tmp_path / "t", "--oob", "--resume")
@@ -360,7 +360,7 @@ def test_a_run_begun_with_a_removed_feature_is_not_resumed(removed, problem, res
     settings.write_text(json.dumps(json.loads(settings.read_text()) | removed))
     ran = resvm(*arguments)
     assert ran.code == 2
-    assert f"was started with other settings: {next(iter(removed))}\n" in ran.err
+    assert f"was started with different settings: {next(iter(removed))}\n" in ran.err
     assert "start over with another -o" in ran.err
 
 

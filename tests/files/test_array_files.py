@@ -319,7 +319,9 @@ def test_only_the_columns_in_use_are_read(tmp_path):
 )
 def test_arrays_that_are_neither_numbers_nor_short_texts_are_refused_by_name(values, tmp_path):
     np.savez(tmp_path / "x.npz", X=np.eye(2), other=values)
-    with pytest.raises(DataError, match=r"^x\.npz: 'other' has (a text of|type) .*\nomit it: drop"):
+    with pytest.raises(
+        DataError, match=r"^x\.npz: 'other' has (a value of|type) .*\nomit it: drop"
+    ):
         read(tmp_path / "x.npz")
 
 
@@ -327,7 +329,7 @@ def test_columns_of_lists_and_of_long_texts_are_refused_by_name(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     wide = pyarrow.array([b"a" * 20_000], pyarrow.binary(20_000))
     for cells in ([[1, 2]], [{"q": 1}], ["a" * 20_000], wide):
-        with pytest.raises(DataError, match=r"^x\.parquet: 'other' has (a text of|type) "):
+        with pytest.raises(DataError, match=r"^x\.parquet: 'other' has (a value of|type) "):
             read(parquet_of(tmp_path, {"x": [1.0], "other": cells}))
 
 

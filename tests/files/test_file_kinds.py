@@ -68,7 +68,7 @@ def test_a_table_of_one_column_gets_the_option_that_reads_it(command, resvm, tmp
     (tmp_path / "one.csv").write_text("x\n1\n2\n")
     ran = resvm(command, "one.csv", cwd=tmp_path)
     assert ran.code == 3
-    assert "table of a single column" in ran.err + ran.out.decode()
+    assert "table with one column" in ran.err + ran.out.decode()
     assert "--header" in ran.err + ran.out.decode()
     assert resvm(command, "one.csv", "--header", cwd=tmp_path).code == 0
 
@@ -137,7 +137,7 @@ def test_text_cut_anywhere_stays_the_same(step):
 def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, resvm, tmp_path):
     (tmp_path / "my data").write_bytes(FOREIGN[kind])
     expected = {
-        "excel": "save the sheet as CSV, and give that file instead",
+        "excel": "save the sheet as CSV and use that file instead",
         "matrix market": "scipy.io.mmread(",
         "zip": "unzip 'my data'",
         "utf-16": "iconv -f UTF-16",
@@ -152,8 +152,8 @@ def test_every_command_that_reads_rows_says_what_to_do(kind, problem, model, res
         assert ran.code == 3
         assert "resvm: error: my data: a" in ran.err or kind in ran.err.lower()
         fault = {
-            "excel": "an Excel workbook, which cannot be read",
-            "matrix market": "a Matrix Market file, which cannot be read",
+            "excel": "an Excel workbook, which is not supported",
+            "matrix market": "a Matrix Market file, which is not supported",
         }.get(kind, "not svmlight text")
         assert f"{fault}\n" in ran.err
         assert expected in ran.err.splitlines()[-1]
@@ -167,7 +167,9 @@ def test_the_advice_on_matrix_market_converts_the_file(form, resvm, tmp_path):
     for command in ("check", "convert"):
         ran = resvm(command, "it's.mtx", cwd=tmp_path)
         assert ran.code == 3
-        assert "it's.mtx: a Matrix Market file, which cannot be read" in ran.err + ran.out.decode()
+        assert (
+            "it's.mtx: a Matrix Market file, which is not supported" in ran.err + ran.out.decode()
+        )
     code = (ran.err + ran.out.decode()).partition("in Python: ")[2].strip()
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
     assert resvm("convert", "data.npz", cwd=tmp_path).out == b"0 1:0.5 3:2\n0 2:7\n"
@@ -217,7 +219,9 @@ def test_a_column_of_labels_does_not_become_features_by_the_advice(name):
 def test_molecules_in_sdf_get_the_commands_that_make_fingerprints(text):
     with pytest.raises(ForeignFormat) as caught:
         list(require_svmlight([text], "my mols.sdf.gz"))
-    assert str(caught.value).startswith("my mols.sdf.gz: molecules in SDF, not svmlight text\n")
+    assert str(caught.value).startswith(
+        "my mols.sdf.gz: molecules in SDF format, not svmlight text\n"
+    )
     hint = caught.value.hint.render(option_name)
     assert "SMILES and name to my mols.smi, for example with Open Babel" in hint
     command = "resvm convert 'my mols.smi' --no-header --smiles-column 1 --id-column 2 -o data.svm"

@@ -102,7 +102,7 @@ def test_another_matrix_is_read_by_its_path(tmp_path):
     path = write(tmp_path / "a.h5ad", "csc")
     block, _ = rows(path, ColumnRoles(), "layers/double")
     assert np.array_equal(dense(block), 2 * X)
-    with pytest.raises(DataError, match="has no matrix 'layers/x'") as caught:
+    with pytest.raises(DataError, match="contains no matrix 'layers/x'") as caught:
         rows(path, ColumnRoles(), "layers/x")
     assert "X, layers/double" in str(caught.value.hint)
 
@@ -128,8 +128,8 @@ BAD[4, 2] = np.nan
         ("csr", {"indices": np.full(np.count_nonzero(X), 7)}, "an index is out of range"),
         ("csr", {"indptr": np.arange(51)[::-1].copy()}, "indptr decreases"),
         ("csr", {"indptr": np.arange(51) * 1000}, "exceeds the data"),
-        ("csr", {"indptr": np.arange(9)}, "no valid shape"),
-        ("csr", {"shape": (2**40, 7)}, "no valid shape"),
+        ("csr", {"indptr": np.arange(9)}, "an invalid shape"),
+        ("csr", {"shape": (2**40, 7)}, "an invalid shape"),
         ("csc", {"shape": (2**40, 7)}, "rows, but only"),
         ("csr", {"codes": np.full(50, 9, np.int8)}, "a code without a category"),
         ("csr", {"matrix": BAD}, "row 5, column 3: nan"),
@@ -147,5 +147,5 @@ def test_a_link_to_another_file_is_not_followed(tmp_path):
     with h5py.File(path, "a") as file:
         del file["X"]
         file["X"] = h5py.ExternalLink(other, "X")
-    with pytest.raises(DataError, match="has no matrix 'X'"):
+    with pytest.raises(DataError, match="contains no matrix 'X'"):
         rows(path, ColumnRoles())

@@ -133,7 +133,7 @@ def test_what_is_no_prediction_file_is_refused(text, message, tmp_path, monkeypa
 )
 def test_a_file_without_ids_cannot_be_joined(text, tmp_path):
     (tmp_path / "p").write_bytes(text)
-    with pytest.raises(DataError, match="has no ids to join by"):
+    with pytest.raises(DataError, match="contains no ids to join by"):
         read_predictions(str(tmp_path / "p"), with_ids=True)
 
 

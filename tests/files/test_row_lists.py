@@ -112,7 +112,7 @@ def test_a_list_of_other_names_is_refused_even_where_some_may_be_missing(folder)
 def test_an_id_of_two_rows_is_refused_with_both_lines(folder):
     write_svm(folder / "all.svm", FEATURES, comments=[*NAMES[:10], "gene-3", *NAMES[11:]])
     with pytest.raises(
-        DataError, match=r"all.svm:11: the id 'gene-3' appears twice, first in line 4"
+        DataError, match=r"all.svm:11: the id 'gene-3' appears twice, first on line 4"
     ):
         opened(folder)
 
@@ -120,13 +120,13 @@ def test_an_id_of_two_rows_is_refused_with_both_lines(folder):
 def test_repeated_ids_that_are_not_listed_are_remarked_on(folder):
     write_svm(folder / "all.svm", FEATURES, comments=[*NAMES[:10], "gene-9", *NAMES[11:]])
     with opened(folder) as found:
-        assert any("1 ids are duplicates" in note for note in found.notes)
+        assert any("1 ids repeat an earlier one" in note for note in found.notes)
 
 
 def test_an_id_listed_twice_is_refused_with_its_line(folder):
     twice = folder / "known $(genes).txt"
     twice.write_text((folder / "known.txt").read_text() + "gene-4\n")
-    message = r"known \$\(genes\).txt:6: 'gene-4' is listed twice, first in line 3"
+    message = r"known \$\(genes\).txt:6: 'gene-4' is listed twice, first on line 3"
     with pytest.raises(DataError, match=message) as caught:
         opened(folder, known=twice.name)
     assert caught.value.hint == f"keep each id once: sort -u '{twice}'"
@@ -379,7 +379,7 @@ def test_with_ids_weights_are_told_by_id_in_any_order(problem, resvm, tmp_path):
     for text, message in (
         ("row 0 1\n", "29 known positives have no weight, for example 'row 1'"),
         ("row 99 1\n", ":1: 'row 99' is not a known positive"),
-        ("row 1 1\nrow 1 0\n", ":2: 'row 1' already has a weight, in line 1"),
+        ("row 1 1\nrow 1 0\n", ":2: 'row 1' already has a weight, on line 1"),
         ("0.5\n", ":1: no id before the weight"),
     ):
         (tmp_path / "bad").write_text(text)

@@ -48,7 +48,7 @@ def test_damage_before_the_end_is_refused_by_line(tmp_path):
     text = filled(tmp_path / "t")
     (tmp_path / "t" / "trials.jsonl").write_bytes(text.replace(b'"trial": 1', b'"trial" 1'))
     with (
-        pytest.raises(FileError, match=r"trials.jsonl:2: is damaged"),
+        pytest.raises(FileError, match=r"trials.jsonl:2: the line is damaged"),
         run(tmp_path / "t").opened(),
     ):
         pass
@@ -72,7 +72,7 @@ def test_resuming_begins_where_there_is_nothing_yet(tmp_path):
 def test_other_settings_are_refused_by_name(tmp_path):
     filled(tmp_path / "t")
     other = run(tmp_path / "t", {"seed": 2, "space": {"c": "1..2"}})
-    with pytest.raises(ParameterError, match="other settings: seed"), other.opened():
+    with pytest.raises(ParameterError, match="different settings: seed"), other.opened():
         pass
 
 

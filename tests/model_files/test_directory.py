@@ -352,7 +352,7 @@ def test_links_are_not_followed_and_pipes_not_opened(stored, tmp_path):
 
 
 def test_a_target_is_refused_before_any_work(stored, tmp_path):
-    with pytest.raises(ParameterError, match="a model is already there"):
+    with pytest.raises(ParameterError, match="a model already exists there"):
         directory.check_model_target(str(stored), force=False)
     directory.check_model_target(str(stored), force=True)
     (tmp_path / "mine").mkdir()

@@ -43,10 +43,10 @@ def test_large_integers_are_exact_as_texts_and_ids_and_doubles_as_numbers():
 @pytest.mark.parametrize(
     ("name", "cells", "expected"),
     [
-        ("branch", ["00031", "00007", "12"] * 10, "numbers with leading zeros"),
-        ("patient_id", range(100, 130), "integers that differ in every row"),
-        ("customerId", range(100, 130), "integers that differ in every row"),
-        ("Order Number", range(100, 130), "integers that differ in every row"),
+        ("branch", ["00031", "00007", "12"] * 10, "leading zeros"),
+        ("patient_id", range(100, 130), "a different integer in every row"),
+        ("customerId", range(100, 130), "a different integer in every row"),
+        ("Order Number", range(100, 130), "a different integer in every row"),
         ("number of reads", range(100, 130), None),
         ("height", range(100, 130), None),
         ("lipid", range(100, 130), None),

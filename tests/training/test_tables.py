@@ -200,13 +200,13 @@ def test_ids_dates_and_free_text_are_left_out_and_named(tmp_path):
 
     columns, notes = encoded()
     assert columns == ["a", "kind"]
-    assert "the column 'key' holds ids" in notes
-    assert "the column 'when' holds dates" in notes
-    assert "the column 'remark' holds free text" in notes
+    assert "the column 'key' contains ids" in notes
+    assert "the column 'when' contains dates" in notes
+    assert "the column 'remark' contains free text" in notes
     columns, notes = encoded(categories=("when",), row_id="key")
     assert columns == ["a", "when", "kind"]
-    assert "holds dates" not in notes
-    assert "holds ids" not in notes
+    assert "contains dates" not in notes
+    assert "contains ids" not in notes
     assert encoded(only=("key", "a"))[0] == ["a", "key"]
 
 
@@ -215,22 +215,22 @@ def test_numbers_that_may_be_ids_are_named_once(tmp_path):
     rows = [[f"{n % 7:03d}", f"{n % 5:02d}", str(n + 90), str(n / 7)] for n in range(40)]
     p, u = write(tmp_path / "p.csv", rows[:10], names), write(tmp_path / "u.csv", rows[10:], names)
     with TrainingData(TrainingInput(p, u), Run()) as data:
-        notes = [str(note) for note in data.notes if "as in ids and codes" in str(note)]
+        notes = [str(note) for note in data.notes if "may be ids or codes" in str(note)]
         assert len(notes) == 2
-        assert "numbers with leading zeros" in notes[0]
-        assert "are among the features: 'branch', 'site';" in notes[0]
-        assert "are among the features: 'case_id';" in notes[1]
+        assert "numeric columns with leading zeros" in notes[0]
+        assert "may be ids or codes: 'branch', 'site';" in notes[0]
+        assert "may be ids or codes: 'case_id';" in notes[1]
     for roles in (ColumnRoles(only=("branch", "a")), ColumnRoles(categories=("branch", "site"))):
         asked = TrainingInput(p, u, table=TableReading(replace(roles, row_id="case_id")))
         with TrainingData(asked, Run()) as data:
-            assert "as in ids and codes" not in " ".join(map(str, data.notes))
+            assert "may be ids or codes" not in " ".join(map(str, data.notes))
 
 
 def test_a_table_of_molecules_alone_is_refused_with_a_hint(tmp_path):
     rows = [["C" * (n + 1)] for n in range(40)]
     p, u = (write(tmp_path / name, rows, ["SMILES"]) for name in ("p.csv", "u.csv"))
     reading = TableReading(separator=",")
-    with pytest.raises(ParameterError, match="no column is left for features") as caught:
+    with pytest.raises(ParameterError, match="no columns are left for features") as caught:
         TrainingData(TrainingInput(p, u, table=reading), Run())
     assert "resvm convert FILE" in str(caught.value.hint)
 
@@ -246,7 +246,7 @@ def test_ids_are_recognized_if_u_contains_p(n_others, held, tmp_path):
         columns = [column["name"] for column in data.encoding["columns"]]
         assert columns == (["a"] if held else ["a", "key"])
         # fewer than 20 texts may differ by chance
-        assert any("the column 'key' holds ids" in str(note) for note in data.notes) == held
+        assert any("the column 'key' contains ids" in str(note) for note in data.notes) == held
 
 
 @pytest.mark.parametrize("kept", [0, 1 << 22])
@@ -288,8 +288,8 @@ def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
             return "\n".join(map(str, data.notes))
 
     said = notes()
-    assert "the column 'score' alone tells P from U without error" in said
-    assert "the column 'verdict' alone tells P from U without error" in said
+    assert "the column 'score' alone separates P from U perfectly" in said
+    assert "the column 'verdict' alone separates P from U perfectly" in said
     assert "'fine'" not in said
     assert "columns with the same value in every row: same, zero, plan" in said
     assert "alone tells" not in notes(n_rows=36)  # nine positives may be told apart by chance
@@ -312,7 +312,7 @@ def test_a_leaking_column_is_named_if_its_copies_in_u_are_dropped(kept, tmp_path
     monkeypatch.setattr("resvm_cli.training.data.KEPT_NONZEROS", kept)
     with TrainingData(source, Run()) as data:
         said = "\n".join(map(str, data.notes))
-    assert "the column 'score' alone tells P from U without error" in said
+    assert "the column 'score' alone separates P from U perfectly" in said
     assert "'fine'" not in said
 
 
@@ -338,7 +338,12 @@ NO_VALUE = r"t\.csv:7:\d+: no value in column 'b'"
         ({"data": "t.svm"}, TEXT_LABEL, ParameterError, "is svmlight text"),
         ({"positives": "t.csv", "unlabeled": "t.svm"}, None, DataError, "is a table with named"),
         ({"positives": "t.csv", "unlabeled": "other.csv"}, None, DataError, "no column '"),
-        ({"data": "t.csv", "zero_based": True}, {}, ParameterError, "counted from 1"),
+        (
+            {"data": "t.csv", "zero_based": True},
+            {},
+            ParameterError,
+            "applies only to svmlight text",
+        ),
     ],
 )
 def test_tables_that_cannot_be_used_are_refused(source, roles, error, message, tmp_path):

@@ -82,9 +82,9 @@ def test_tasks_of_another_command_and_damaged_ones_are_refused(problem, resvm, t
     target = ["-o", tmp_path / "t"]
     assert resvm(*command(problem, "--task", "1/2", *target)).code == 0
     ran = resvm(*command(problem, "--seed", 1, *target))
-    assert (ran.code, "started with other settings: seed" in ran.err) == (2, True)
+    assert (ran.code, "started with different settings: seed" in ran.err) == (2, True)
     ran = resvm(*command(problem, "--seed", 1, "--task", "2/2", *target))
-    assert (ran.code, "started with other settings: seed" in ran.err) == (2, True)
+    assert (ran.code, "started with different settings: seed" in ran.err) == (2, True)
     (file,) = (tmp_path / "t/tasks").iterdir()
     file.write_bytes(file.read_bytes().replace(b"0", b"1", 1))
     ran = resvm(*command(problem, "--resume", *target))

@@ -113,7 +113,7 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
         (
             b"a,b\n1,\n2,\n",
             ("--missing", "mean"),
-            "stdin: column 'b' has no numbers to compute a mean from",
+            "stdin: column 'b' contains no numbers, so it has no mean",
         ),
         (
             b"1 2:3\n",
@@ -151,7 +151,7 @@ def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
 def test_labels_among_the_features_are_told(resvm, folder):
     (folder / "l.csv").write_bytes(b"id,x,Outcome\na,1,hit\nb,2,no\n")
     np.savez(folder / "l.npz", X=np.eye(3), y=np.array([1, 0, 0]))
-    warning = "is among the features; if it contains labels, they leak the answer"
+    warning = "is used as a feature; if it contains labels, it leaks the answer"
     for arguments, name in ((("l.csv", "--id-column", "id"), "Outcome"), (("l.npz",), "y")):
         told = converted(resvm, folder, *arguments).err
         assert f"the column '{name}' {warning}: use --label-column {name} or --drop {name}" in told
@@ -164,7 +164,7 @@ def test_labels_among_the_features_are_told(resvm, folder):
 def test_row_numbers_as_pandas_writes_them_are_told(resvm, folder):
     (folder / "p.csv").write_bytes(b",0,1\n0,5,6\n1,7,8\n")
     told = converted(resvm, folder, "p.csv").err
-    assert "the column 'unnamed 1' has no name in the file and is among the features" in told
+    assert "the column 'unnamed 1' has no name in the file and is used as a feature" in told
     named = converted(resvm, folder, "p.csv", "--id-column", "unnamed 1")
     assert named.out.decode().splitlines() == ["0 1:5 2:6 # 0", "0 1:7 2:8 # 1"]
     assert "no name" not in named.err
@@ -198,14 +198,15 @@ def test_rows_that_were_left_out_have_their_places(resvm, folder):
     table = b"a,b\n" + b"1,2\n,3\n" * 6
     told = " ".join(converted(resvm, folder, "-", "--missing", "drop", stdin=table).err.split())
     assert (
-        "6 rows were dropped: a missing value or an invalid molecule (stdin:3:1, stdin:5:1," in told
+        "6 rows were dropped because of missing values or invalid molecules: stdin:3:1, stdin:5:1,"
+        in told
     )
-    assert "stdin:11:1, ...)" in told
+    assert "stdin:11:1, ..." in told
 
 
 def test_labels_that_are_there_are_listed(resvm, folder):
     ran = converted(resvm, folder, "d.csv", "--label-column", "y", "--positive-label", "G", code=3)
-    assert "the labels are g, h, (none)" in ran.err
+    assert "labels in the file: g, h, (none)" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -230,7 +231,7 @@ def test_the_next_file_gets_the_same_features(resvm, folder):
     more = b"b,other,c,a\n,9,y,7\n5,9,new,\n"
     ran = converted(resvm, folder, "-", "--like", "m", stdin=more)
     assert ran.out.splitlines() == [b"0 1:7 2:3 4:1", b"0 1:1 2:5"]
-    assert "not in m get no feature: c (1 row, first 'new')" in ran.err
+    assert "unknown to m get no feature: c (1 row, first 'new')" in ran.err
     ran = converted(resvm, folder, "-", "--like", "m", stdin=b"a,b\n1,2\n", code=3)
     assert "no column 'c', which the feature map needs" in ran.err
     (folder / "m").write_text("{}")
@@ -248,13 +249,13 @@ def test_columns_are_chosen_left_out_or_called_categories(resvm, folder):
     out = converted(resvm, folder, "-", "--categorical", "b", stdin=text).out
     assert out == b"0 1:1 2:3 3:1\n0 1:4 2:6 4:1\n"
     ran = converted(resvm, folder, "-", "--drop", "a,b,c", stdin=text, code=2)
-    assert "no column is left" in ran.err
+    assert "no columns are left" in ran.err
 
 
 def test_names_are_not_taken_for_categories(resvm, folder):
     text = b"n,a\n" + b"".join(b"name%d,1\n" % number for number in range(1200))
     ran = converted(resvm, folder, "-", stdin=text, code=3)
-    assert "stdin:1002:1: column 'n' has more than 1,000 different texts" in ran.err
+    assert "stdin:1002:1: column 'n' has more than 1,000 different values" in ran.err
     assert "--id-column n" in ran.err
     asked = converted(resvm, folder, "-", "--categorical", "n", stdin=text)
     assert "1,200 features, one per value" in asked.err
@@ -413,7 +414,7 @@ def test_python_objects_are_never_loaded(resvm, folder):
 def test_several_matrices_need_a_name(matrix, resvm, folder):
     np.savez(folder / "m.npz", one=matrix, two=2 * matrix)
     ran = converted(resvm, folder, "m.npz", code=3)
-    assert "has 2 matrices: one, two" in ran.err
+    assert "contains 2 matrices: one, two" in ran.err
     ran = converted(resvm, folder, "m.npz", "--array", "two")
     assert np.array_equal(dense(ran.out, folder), 2 * matrix)
 
@@ -434,7 +435,7 @@ def test_a_package_that_is_not_there_is_named(package, name, arguments, folder):
     block = f"import sys; sys.modules[{package!r}] = None; from resvm_cli.cli import main; main()"
     ran = run([sys.executable, "-c", block, "convert", name, *arguments], cwd=folder)
     assert ran.code == 3, ran.err
-    assert f"needs the package {package}" in ran.err
+    assert f"the {package} package" in ran.err
     assert "resvm-cli[convert]" in ran.err
 
 

@@ -51,9 +51,9 @@ def test_a_feature_map_that_lacks_a_column_of_its_features_is_refused(number, fe
 
 
 def test_options_that_the_map_contradicts_are_named(feature_map):
-    advice = ("--drop cannot be combined with --like here", "omit --drop, or use it to write")
+    advice = ("--drop contradicts --like", "omit --drop, or use it to write another map")
     assert_exit(convert_like(feature_map, "--drop", "a"), 2, *advice)
-    leak = "--label-column: the column 'a' is one of the features of --like"
+    leak = "--label-column: the column 'a' is a feature of --like"
     assert_exit(convert_like(feature_map, "--label-column", "a"), 2, leak)
 
 

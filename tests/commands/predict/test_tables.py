@@ -102,7 +102,7 @@ def test_a_new_category_has_no_feature_and_is_counted_by_column(folder):
     rows = [[*row[:3], "elsewhere", row[4]] for row in NEW]
     write(folder / "n.csv", rows, OWN)
     found = predicted(folder, "n.csv")
-    assert "not in the model get no feature: site (40 rows, first 'elsewhere')" in notes()
+    assert "unknown to the model get no feature: site (40 rows, first 'elsewhere')" in notes()
     rows = [[*row[:3], "", row[4]] for row in NEW]  # --missing mean sets texts to nothing
     write(folder / "e.csv", rows, OWN)
     assert predicted(folder, "e.csv") == found
@@ -139,7 +139,7 @@ def test_missing_values_are_filled_in_as_in_training(folder):
     assert predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="mean"))) == filled
     for rule in ("median", "zero"):
         table = TableReading(ColumnRoles(missing=rule))
-        with pytest.raises(ParameterError, match="missing cannot be combined with the model"):
+        with pytest.raises(ParameterError, match="missing contradicts the model"):
             predicted(folder, "gaps.csv", table)
     with pytest.raises(ParameterError, match="every row is predicted"):
         predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="drop")))

@@ -338,7 +338,7 @@ def test_a_few_tested_rows_let_precision_be_stated(overlapping, resvm, tmp_path)
         ("nobody\t1\n", "tested.tsv:1: 'nobody' is not the id of a row of U"),
         ("{first}\t2\n", "tested.tsv:1: the outcome is '2'"),
         ("{first}\n", "tested.tsv:1: no id before the outcome"),
-        ("{first} 1\n\n{first} 0\n", "tested.tsv:3: '{first}' was already tested, in"),
+        ("{first} 1\n\n{first} 0\n", "tested.tsv:3: '{first}' already has an outcome, at"),
         ("# none\n", "tested.tsv: no tested rows"),
     ],
 )

@@ -438,7 +438,7 @@ def test_a_labelled_file_must_have_the_label_and_others(problem, resvm, tmp_path
     (tmp_path / "d").write_text("1 1:1\n1:5\n")
     ran = resvm(*common, 1)
     assert ran.code == 3
-    assert "d:2: a row without a label" in ran.err
+    assert "d:2: the row has no label" in ran.err
 
 
 def test_one_file_under_two_names_is_not_two_sets(problem, resvm, tmp_path):
