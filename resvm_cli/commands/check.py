@@ -257,6 +257,7 @@ class _Statistics:
         import numpy as np
 
         from resvm_cli.model.scaling import MAX_FEATURES
+        from resvm_cli.svm import _blocks
 
         found = self._found
         last = max(found.indices[1], rows.max_index)
@@ -272,19 +273,17 @@ class _Statistics:
             low, high = float(rows.values.min()), float(rows.values.max())
             found.smallest = low if found.smallest is None else min(found.smallest, low)
             found.largest = high if found.largest is None else max(found.largest, high)
-        bits = rows.values.view(np.uint64)
-        hashes: Hashes = np.zeros(len(rows), np.uint64)
-        np.add.at(hashes, rows.row_numbers, _mixed(rows.indices.astype(np.uint64), bits))
-        self._rows.append(hashes)
         if self._stats is not None and last < MAX_FEATURES:
             self._stats.add(rows)
             if len(self._features) <= last:
                 n_more = max(last + 1 - len(self._features), len(self._features))
                 self._features = np.pad(self._features, (0, n_more))
-            numbers = (rows.row_numbers + found.n_rows).astype(np.uint64)
-            np.add.at(self._features, rows.indices, _mixed(numbers, bits))
-        else:
-            self._stats = None  # too many features to examine individually
+        else:  # too many features to examine individually
+            self._stats, self._features = None, np.zeros(0, np.uint64)
+        hashes: Hashes = np.zeros(len(rows), np.uint64)
+        entries = rows.indptr, rows.indices, rows.values
+        _blocks.hash(*entries, found.n_rows, hashes, self._features)
+        self._rows.append(hashes)
         found.n_rows += len(rows)
         found.n_nonzeros += len(rows.values)
 
@@ -327,16 +326,6 @@ class _Statistics:
         order = np.argsort(group, kind="stable")
         parts = np.split(present[order], np.cumsum(sizes)[:-1])
         return sorted([part.tolist() for part in parts if len(part) > 1])
-
-
-def _mixed(index: Hashes, bits: Hashes) -> Hashes:
-    """Hash a value and its index to 64 bits (splitmix64); sums of hashes do not depend on order."""
-    import numpy as np
-
-    mixed = (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) ^ bits
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def show_check(check: FileCheck) -> None:

@@ -55,18 +55,7 @@ class FeatureStats:
         if not len(rows.values):
             return
         self._grow(rows.max_index + 1)
-        indices, values = rows.indices, rows.values
-        fresh = self._count[indices] == 0
-        if fresh.any():
-            new, first = np.unique(indices[fresh], return_index=True)
-            self._pivot[new] = self._low[new] = self._high[new] = values[fresh][first]
-        with np.errstate(over="ignore", invalid="ignore"):  # Scaling.learn rejects the result
-            apart = values - self._pivot[indices]
-            np.add.at(self._sum, indices, apart)
-            np.add.at(self._squares, indices, apart * apart)
-        np.add.at(self._count, indices, 1.0)  # an integer would be cast once per entry
-        np.minimum.at(self._low, indices, values)
-        np.maximum.at(self._high, indices, values)
+        _blocks.summarize(rows.indices, rows.values, self._columns)
 
     def _grow(self, size: int) -> None:
         if size > MAX_FEATURES:

@@ -436,6 +436,61 @@ static const char *transpose_rows(const struct rows *rows, int64_t *starts, size
     return NULL;
 }
 
+/* Adds entries to the statistics of their features: how many there are, the first value, the sum of the
+ * differences from it and of their squares, the lowest and the highest value. */
+static const char *add_statistics(const int32_t *indices, const double *values, size_t n_entries,
+                                  double *statistics, size_t n_features)
+{
+    double *n = statistics, *first = n + n_features, *sum = first + n_features;
+    double *squares = sum + n_features, *low = squares + n_features, *high = low + n_features;
+    for (size_t entry = 0; entry < n_entries; entry++) {
+        const uint32_t index = (uint32_t)indices[entry];
+        const double value = values[entry];
+        if (index >= n_features)
+            return "indices does not fit statistics: there is no such index";
+        if (n[index] == 0)
+            first[index] = low[index] = high[index] = value;
+        const double difference = value - first[index];
+        n[index] += 1;
+        sum[index] += difference;
+        squares[index] += difference * difference;
+        low[index] = value < low[index] ? value : low[index];
+        high[index] = value > high[index] ? value : high[index];
+    }
+    return NULL;
+}
+
+/* A hash of a value and a number (splitmix64). */
+static inline uint64_t hash_of(uint64_t number, double value)
+{
+    uint64_t mixed;
+    memcpy(&mixed, &value, sizeof mixed);
+    mixed ^= (number + 1) * 0x9E3779B97F4A7C15u;
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9u;
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBu;
+    return mixed ^ mixed >> 31;
+}
+
+/* Adds up the hashes of entries by row and by feature, so that rows and features of equal content have
+ * equal sums. The first row has this number; features beyond the sums are passed over. */
+static const char *add_hashes(const struct rows *rows, uint64_t number, uint64_t *of_rows,
+                              uint64_t *of_features, size_t n_features)
+{
+    for (size_t row = 0; row < rows->count; row++) {
+        size_t first, last;
+        const char *wrong = bounds(rows, row, &first, &last);
+        if (wrong)
+            return wrong;
+        for (size_t entry = first; entry < last; entry++) {
+            const uint32_t index = (uint32_t)rows->indices[entry];
+            of_rows[row] += hash_of(index, rows->values[entry]);
+            if (index < n_features)
+                of_features[index] += hash_of(number + row, rows->values[entry]);
+        }
+    }
+    return NULL;
+}
+
 /* Ranks the numbers from 1; equal numbers keep their order, 0.0 equals -0.0, and nan comes last. The
  * scratch has room for twice as many numbers; the ranks may overwrite the values. A radix sort by 11
  * bits takes a tenth of the time of a comparison sort. */
@@ -721,6 +776,28 @@ FUNCTION(follow, OUT(FLOAT64, "values"), IN(INT32, "curves"), IN(INT64, "starts"
                          a[4].data, a[3].count);
 }
 
+FUNCTION(summarize, IN(INT32, "indices"), IN(FLOAT64, "values"), OUT(FLOAT64, "statistics"))
+{
+    const struct argument *a = call->given;
+    if (a[0].count != a[1].count)
+        return "indices and values do not fit each other";
+    if (a[2].count % 6)
+        return "statistics does not fit: it must have six numbers per feature";
+    return add_statistics(a[0].data, a[1].data, a[1].count, a[2].data, a[2].count / 6);
+}
+
+FUNCTION(hash, ROWS, IN(WHOLE, "number"), OUT(UINT64, "of_rows"), OUT(UINT64, "of_features"))
+{
+    const struct argument *a = call->given;
+    struct rows rows;
+    const char *wrong = take_rows(a, &rows);
+    if (wrong)
+        return wrong;
+    if (a[4].count != rows.count)
+        return "of_rows does not fit starts";
+    return add_hashes(&rows, (uint64_t)a[3].whole, a[4].data, a[5].data, a[5].count);
+}
+
 static PyObject *call_iterations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
 {
     long long count = iterations;
@@ -757,9 +834,21 @@ static PyMethodDef methods[] = {
            "scratch has room for MIN_LINES or more lines of the largest bag, plus LINE_PADDING."),
     METHOD(transpose, "Sort the entries of rows by column, as multiply requires."),
     METHOD(rank,
+<<<<<<< HEAD
            "Rank the values from 1; equal values keep their order, and nan comes last. The scratch has\n"
            "room for twice as many numbers; the ranks may overwrite the values."),
     METHOD(follow, "Replace each value with the height of its piecewise linear curve at that point."),
+=======
+           "The rank of each value from 1 on, equal ones in their order, nan last. The scratch holds\n"
+           "twice as many numbers; the ranks may overwrite the values."),
+    METHOD(follow, "Replace each value by the height of its piecewise linear curve there."),
+    METHOD(summarize,
+           "Add entries to the statistics of their features, in six lines of one number per feature:\n"
+           "count, first value, sums of the differences from it and of their squares, lowest, highest."),
+    METHOD(hash,
+           "Add the hashes of entries to the sums of their rows and features; features beyond the sums\n"
+           "are passed over. The first row has this number."),
+>>>>>>> 585f97f (Summarize and hash the entries of checked rows in C)
     {"iterations", call_iterations, METH_NOARGS,
      "Return the number of iterations in this thread's last LIBSVM call, and reset it."},
     {"print_function", call_print_function, METH_NOARGS,

@@ -114,6 +114,24 @@ static void followed(void)
     free(values), free(knots), free(heights), free(curves), free(starts);
 }
 
+/* Statistics and hashes of random entries, often of features beyond the last. */
+static void summarized(void)
+{
+    size_t n_rows = below(6), n_entries = below(30), n_features = below(8);
+    int64_t *starts = ascending(n_rows);
+    int32_t *features = indices(n_entries, n_features + 1);
+    double *values = numbers(n_entries), *statistics = room(6 * n_features, sizeof *statistics);
+    uint64_t *of_rows = room(n_rows, sizeof *of_rows);
+    uint64_t *of_features = room(n_features, sizeof *of_features);
+    struct rows rows = {starts, n_rows, features, values, n_entries};
+    memset(statistics, 0, 6 * n_features * sizeof *statistics);
+    memset(of_rows, 0, n_rows * sizeof *of_rows);
+    memset(of_features, 0, n_features * sizeof *of_features);
+    add_statistics(features, values, n_entries, statistics, n_features);
+    add_hashes(&rows, next_random(), of_rows, of_features, n_features);
+    free(starts), free(features), free(values), free(statistics), free(of_rows), free(of_features);
+}
+
 static int by_column(void)
 {
     size_t n_rows = below(5), n_entries = 0, n_columns = below(8);
@@ -151,6 +169,7 @@ static int by_column(void)
         violated("ranks are not 1 to n");
     free(line), free(ranks), free(keys);
     followed();
+    summarized();
     return done;
 }
 

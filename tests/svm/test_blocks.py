@@ -95,6 +95,43 @@ def test_knots_too_far_apart_for_a_double_are_followed_too():
     assert followed([4 * tiny], [3 * tiny, 5 * tiny], [0.0, 1.0]).tolist() == [0.5]
 
 
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(-1e3, 1e3)), max_size=30))
+def test_statistics_are_added_entry_by_entry(entries):
+    statistics = np.zeros((6, 5))
+    for part in (entries[:7], entries[7:]):
+        indices = np.array([index for index, _ in part], np.int32)
+        _blocks.summarize(indices, np.array([value for _, value in part]), statistics)
+    for index, found in enumerate(statistics.T):
+        values = [value for place, value in entries if place == index]
+        if values:
+            apart = [value - values[0] for value in values]
+            squares = functools.reduce(lambda total, one: total + one * one, apart, 0.0)
+            sums = functools.reduce(lambda total, one: total + one, apart, 0.0), squares
+            expected = [len(values), values[0], *sums, min(values), max(values)]
+        else:
+            expected = [0.0] * 6
+        assert found.tolist() == expected
+
+
+def splitmix(number, value):
+    """The hash in exact arithmetic."""
+    mixed = np.float64(value).view(np.uint64).item() ^ (number + 1) * 0x9E3779B97F4A7C15 % 2**64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ mixed >> shift) * factor % 2**64
+    return mixed ^ mixed >> 31
+
+
+def test_hashes_are_added_by_row_and_by_feature():
+    of_rows, of_features = np.zeros(40, np.uint64), np.full(25, 7, np.uint64)
+    _blocks.hash(*ENTRIES, 1000, of_rows, of_features)
+    expected_rows, expected_features = [0] * 40, [7] * 30
+    for row, index, value in zip(*(e.tolist() for e in (ROWS.row_numbers, *ENTRIES[1:]))):
+        expected_rows[row] += splitmix(index, value)
+        expected_features[index] += splitmix(1000 + row, value)
+    assert of_rows.tolist() == [total % 2**64 for total in expected_rows]
+    assert of_features.tolist() == [total % 2**64 for total in expected_features[:25]]
+
+
 def exponentials(exponents):
     block = np.array(exponents, np.float64)
     _blocks.exp(block)
@@ -312,14 +349,28 @@ CALLS = {
             "heights": ones(3),
         },
     ),
+    "summarize": (
+        _blocks.summarize,
+        {"indices": ROWS.indices, "values": ROWS.values, "statistics": np.zeros((6, 30))},
+    ),
+    "hash": (
+        _blocks.hash,
+        {
+            **OF_ROWS,
+            "number": 0,
+            "of_rows": np.zeros(40, "u8"),
+            "of_features": np.zeros(30, "u8"),
+        },
+    ),
 }
-WRITTEN = {"block", "sums", "scratch", "marks", "matrix", "ranks"}
+WRITTEN = {"block", "sums", "scratch", "marks", "matrix", "ranks", "statistics"}
+WRITTEN |= {"of_rows", "of_features"}
 WRITTEN_BY = {("transpose", name) for name in ("column_starts", "lines", "line_values")}
 WRITTEN_BY |= {("solve", name) for name in ("coefficients", "rhos", "steps")}
 WRITTEN_BY |= {("follow", "values")}
 # features beyond the places are passed over, and of how many rows the numbers are is free
 OF_ANY_LENGTH = {("exp", "block"), ("multiply_tiles", "places"), ("multiply", "places")}
-OF_ANY_LENGTH |= {("mark", "numbers")}
+OF_ANY_LENGTH |= {("mark", "numbers"), ("hash", "of_features")}
 
 
 def is_written(function, name):
@@ -408,6 +459,10 @@ def test_arrays_that_are_written_must_not_be_too_long(function, name):
         ("transpose", "starts", [1, *ROWS.indptr[1:]]),
         ("transpose", "indices", ROWS.indices + 1),
         ("transpose", "indices", ROWS.indices - 1),
+        ("summarize", "indices", ROWS.indices + 1),
+        ("summarize", "indices", ROWS.indices - 1),
+        ("hash", "starts", ROWS.indptr[::-1]),
+        ("hash", "starts", ROWS.indptr + 1),
         ("solve", "numbers", [2, 0, 1, 3, 2]),
         ("solve", "numbers", [2, 0, -1, 2, 2]),
         ("solve", "starts", [0, 6, 5]),
