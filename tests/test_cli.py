@@ -41,8 +41,14 @@ UNUSED = {
         *("resvm_cli.training", "resvm_cli.metrics", "resvm_cli.svm.solver_libraries"),
         *("resvm_cli.model.members", "resvm_cli.svm.smo", "resvm_cli.tables.encoding"),
     ),
-    "rank": (*LIBRARIES, *OTHERS, "resvm_cli.report.charts", "resvm_cli.model.explanations"),
-    "score": ("scipy", "joblib", "matplotlib", "rich.progress", *OTHERS, "resvm_cli.training"),
+    "rank": (
+        *(*LIBRARIES, *OTHERS, "numpy.ma"),
+        *("resvm_cli.report.charts", "resvm_cli.model.explanations"),
+    ),
+    "score": (
+        *("scipy", "joblib", "matplotlib", "rich.progress", *OTHERS, "numpy.ma"),
+        "resvm_cli.training",
+    ),
 }
 
 

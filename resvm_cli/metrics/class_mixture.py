@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.intervals import TAIL, Interval, clopper_pearson
+from resvm_cli.metrics.intervals import TAIL, Interval, clopper_pearson, quantile
 from resvm_cli.metrics.mixture_fit import (
     BinnedValues,
     Fits,
@@ -289,7 +289,7 @@ class ClassMixture:
         replicates = getattr(self.resampled, name)
         low, high = (float(bound[0]) for bound in _bounds(np.array([value]), replicates))
         if name == "b":
-            low = min(shrunk, float(np.quantile(self.blurs.rho * replicates, LOW_TAIL)))
+            low = min(shrunk, float(quantile((self.blurs.rho * replicates).ravel(), LOW_TAIL)))
         return Interval(shrunk, low, high)
 
     @cached_property
@@ -352,7 +352,7 @@ class ClassMixture:
             center = _means(self.weights[None] @ self._chances(self.fitted), counts, some)[0]
             high = _bounds(center, found)[1]
             found = rng.binomial(lengths, _means(blurred, counts, some)) / some
-            low = np.quantile(found, LOW_TAIL, axis=0)
+            low = quantile(found, LOW_TAIL)
             if self.b is not None:
                 n_above = np.interp(some, ends, [0.0, *np.cumsum(self.binned.positives[::-1])])
                 least, most = wilson_bounds(n_above, self.binned.positives.sum())
@@ -434,7 +434,7 @@ def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> Flo
 
 def _bounds(values: FloatArray, replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return widened percentile bounds from replicates (replicates x values), clipped to 0..1."""
-    low, high = np.quantile(replicates, [TAIL, 1 - TAIL], axis=0, method="weibull")
+    low, high = (quantile(replicates, fraction, weibull=True) for fraction in (TAIL, 1 - TAIL))
     below = WIDENING * np.maximum(values - low, 0.0)
     above = WIDENING * np.maximum(high - values, 0.0)
     return np.clip(values - below, 0.0, 1.0), np.clip(values + above, 0.0, 1.0)

@@ -372,12 +372,19 @@ class FeatureRanges:
         if rows.max_index > last:
             features = np.minimum(features, last)
         outside = (rows.values < self.low[features]) | (rows.values > self.high[features])
-        counts = Counter(features[outside].tolist())
-        filled = np.flatnonzero((self.low > 0) | (self.high < 0))
-        if len(filled):
-            zeros = len(rows) - np.bincount(features, minlength=len(self.low))[filled]
-            counts.update(dict(zip(filled.tolist(), zeros.tolist(), strict=True)))
+        found, sizes = np.unique(features[outside], return_counts=True)
+        counts = Counter(dict(zip(found.tolist(), sizes.tolist(), strict=True)))
+        if len(self._filled):
+            present = np.bincount(features, minlength=len(self.low))[self._filled]
+            counts.update(
+                dict(zip(self._filled.tolist(), (len(rows) - present).tolist(), strict=True))
+            )
         return {feature: count for feature, count in counts.items() if count}
+
+    @cached_property
+    def _filled(self) -> IntArray:
+        """The features that are never zero in the training rows."""
+        return np.flatnonzero((self.low > 0) | (self.high < 0))
 
 
 def _knots(

@@ -834,21 +834,15 @@ static PyMethodDef methods[] = {
            "scratch has room for MIN_LINES or more lines of the largest bag, plus LINE_PADDING."),
     METHOD(transpose, "Sort the entries of rows by column, as multiply requires."),
     METHOD(rank,
-<<<<<<< HEAD
            "Rank the values from 1; equal values keep their order, and nan comes last. The scratch has\n"
            "room for twice as many numbers; the ranks may overwrite the values."),
     METHOD(follow, "Replace each value with the height of its piecewise linear curve at that point."),
-=======
-           "The rank of each value from 1 on, equal ones in their order, nan last. The scratch holds\n"
-           "twice as many numbers; the ranks may overwrite the values."),
-    METHOD(follow, "Replace each value by the height of its piecewise linear curve there."),
     METHOD(summarize,
            "Add entries to the statistics of their features, in six lines of one number per feature:\n"
            "count, first value, sums of the differences from it and of their squares, lowest, highest."),
     METHOD(hash,
            "Add the hashes of entries to the sums of their rows and features; features beyond the sums\n"
            "are passed over. The first row has this number."),
->>>>>>> 585f97f (Summarize and hash the entries of checked rows in C)
     {"iterations", call_iterations, METH_NOARGS,
      "Return the number of iterations in this thread's last LIBSVM call, and reset it."},
     {"print_function", call_print_function, METH_NOARGS,

@@ -21,6 +21,23 @@ def cloud(rng, n_pos, n_neg, shift=1.0, decimals=3):
     return positive, np.round(rng.standard_normal(len(positive)) + shift * positive, decimals)
 
 
+@given(
+    st.lists(st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3), min_size=1, max_size=30),
+    st.sampled_from([0.0, 0.001, 0.025, 0.05, 0.3, 0.5, 0.975, 1.0]) | st.floats(0, 1),
+    st.booleans(),
+)
+def test_quantiles_have_the_bits_of_numpys(rows, fraction, weibull):
+    values = np.array(rows) + 0.0  # equal zeros have one sign
+    method = "weibull" if weibull else "linear"
+    expected = np.quantile(values, fraction, axis=0, method=method)
+    assert intervals.quantile(values, fraction, weibull=weibull).tobytes() == expected.tobytes()
+
+
+def test_a_quantile_of_values_with_a_nan_is_nan():
+    values = np.array([[1.0, 2.0], [np.nan, 3.0], [0.0, 4.0]])
+    assert np.array_equal(intervals.quantile(values, 0.5), [np.nan, 3.0], equal_nan=True)
+
+
 @settings(max_examples=50)
 @given(rankings(), st.integers(1, 5))
 def test_every_replicate_has_as_many_rows_of_each_class(case, n):

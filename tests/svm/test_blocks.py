@@ -125,7 +125,8 @@ def test_hashes_are_added_by_row_and_by_feature():
     of_rows, of_features = np.zeros(40, np.uint64), np.full(25, 7, np.uint64)
     _blocks.hash(*ENTRIES, 1000, of_rows, of_features)
     expected_rows, expected_features = [0] * 40, [7] * 30
-    for row, index, value in zip(*(e.tolist() for e in (ROWS.row_numbers, *ENTRIES[1:]))):
+    entries = (ROWS.row_numbers, ROWS.indices, ROWS.values)
+    for row, index, value in zip(*(each.tolist() for each in entries), strict=True):
         expected_rows[row] += splitmix(index, value)
         expected_features[index] += splitmix(1000 + row, value)
     assert of_rows.tolist() == [total % 2**64 for total in expected_rows]

@@ -16,7 +16,7 @@ from resvm_cli.files.svmlight import format_number, read_blocks
 from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.model_files.directory import read_manifest
 from resvm_cli.records import dataclass
-from resvm_cli.rows import RowDigest
+from resvm_cli.rows import RowDigest, distinct
 from resvm_cli.running.run import Run
 
 BY_ORDER = "rows are joined by id if both files have ids; to join by order, remove the ids from one"
@@ -160,7 +160,7 @@ def _disagree(ids: list[str], others: list[str]) -> bool:
 
 def _matching(labels: FloatArray, positive_label: float | None, name: str) -> BoolArray:
     """Return which rows have the positive label; by default 1, if all others are -1 or 0."""
-    present = np.unique(labels)
+    present = distinct(labels)
     listed = ", ".join(format_number(label) for label in present[:20])
     listed += ", ..." if len(present) > 20 else ""
     if positive_label is None:
