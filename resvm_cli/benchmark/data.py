@@ -205,7 +205,7 @@ def draw(labeled: LabeledRows | None, sizes: Sizes, cell: Cell, seed: int) -> Dr
     held_out = None
     if groups is not None:  # hold out complete groups, so no test row shares a group with P or U
         names = np.unique(groups)
-        n_test = min(max(1, round(TEST_GROUPS * len(names))), len(names) - 1)
+        n_test = max(1, round(TEST_GROUPS * len(names)))
         is_test = np.isin(groups, rng.permutation(names)[:n_test])
         kept, held_out = np.flatnonzero(~is_test), np.flatnonzero(is_test)
     chosen = split(positive[kept], sizes, rng)

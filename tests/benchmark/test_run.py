@@ -344,6 +344,20 @@ def test_no_group_is_both_trained_and_tested_on(resvm, tmp_path):
     ran = resvm(*words, "-o", tmp_path / "c")
     assert ran.code == 3
     assert "2 groups, but" in ran.err
+    (tmp_path / "groups.txt").write_text("a\n" * 600)
+    ran = resvm(*words, "-o", tmp_path / "d")
+    assert ran.code == 2
+    assert "all rows are in one group" in ran.err
+
+
+@pytest.mark.parametrize(("n_groups", "n_held_out"), [(2, 1), (3, 1), (10, 3)])
+def test_about_a_third_of_the_groups_is_held_out(n_groups, n_held_out):
+    groups = np.arange(600) % n_groups
+    features = np.column_stack([np.arange(1, 601), FEATURES])
+    labeled = LabeledRows(Rows.from_dense(features), LABELS == 1, groups)
+    drawn = draw(labeled, Sizes(20, 60, 0.1, 0.1), Cell("own", "a", 0, 0.1, 0.1), 0)
+    numbers = drawn.test.values[drawn.test.indices == 1].astype(int) - 1
+    assert len(set(groups[numbers])) == n_held_out
 
 
 def test_draws_depend_on_their_cell_alone():
