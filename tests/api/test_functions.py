@@ -321,6 +321,20 @@ def test_a_model_ranks_the_rows_it_was_trained_on_and_no_others(labelled, tmp_pa
         resvm_cli.rank(labelled.X, labelled.y, model=model, n_models=3)
 
 
+def test_a_model_ranks_only_with_the_weights_it_was_trained_with(labelled):
+    weights = np.linspace(0.5, 1.0, len(labelled.y))
+    plain = resvm_cli.fit(labelled.X, labelled.y, n_models=9)
+    weighted = resvm_cli.fit(labelled.X, labelled.y, n_models=9, weights=weights)
+    for model, given, told in (
+        (plain, weights, "was trained without weights"),
+        (weighted, None, "was trained with weights"),
+        (weighted, weights[::-1], "was trained with different weights"),
+    ):
+        with pytest.raises(ModelError, match=told):
+            resvm_cli.rank(labelled.X, labelled.y, model=model, weights=given)
+    assert len(resvm_cli.rank(labelled.X, labelled.y, model=weighted, weights=weights))
+
+
 def test_what_the_engine_says_is_kept_and_handed_on(labelled):
     told: list[str] = []
     model = resvm_cli.fit(labelled.X, labelled.y, n_models=3, notice=told.append)

@@ -57,6 +57,9 @@ def test_the_terminal_gets_every_chapter(folder, resvm):
     assert "numpy 2.0" in text
     assert re.search(r"^all +sensit-1 +all .*combined_scale was missing", text, re.M)
     assert re.search(r"^mnist-8, cwsvm-published +3 .* 56\.5-58\.9 ", text, re.M)
+    means = text.split("AVERAGE PRECISION AND ROC AREA")[1]
+    assert re.search(r"^setting +method +tasks +average precision +trapezoids", means, re.M)
+    assert re.search(r"^Supervised +resvm +\d+ +\d\d\.\d\d +\d\d\.\d\d +\d\d\.\d\d$", means, re.M)
 
 
 def test_csv_has_a_line_for_every_setting_task_and_method(folder, resvm):

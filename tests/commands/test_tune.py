@@ -83,6 +83,18 @@ def test_the_summary_tells_scores_and_the_command_to_copy(problem, resvm, tmp_pa
     found = json.loads(ran.out)
     assert found["kind"] == "tune"
     assert found["best"] == json.loads((tmp_path / "t" / "best.json").read_bytes())
+    table = ran.err.splitlines()
+    start = next(at for at, line in enumerate(table) if line.split()[:1] == ["trial"])
+    assert table[start].split()[-3:] == ["deviation", "recall", "positive"]
+    metric = table[start].split()[-4]
+    trials = {str(one["trial"]): one for one in lines(tmp_path / "t")}
+    shown = [words for line in table[start + 1 :] if (words := line.split()) and words[0] in trials]
+    assert len(shown) == min(10, len(trials))
+    for number, *_, score, deviation, recall, share, percent in shown:
+        trial = trials[number]
+        assert score == f"{trial['values'][metric]:.4f}"
+        assert (deviation, recall) == (f"{trial['deviation']:.4f}", f"{trial['recall']:.3f}")
+        assert (share, percent) == (f"{100 * trial['fraction_positive']:.3g}", "%")
 
 
 def test_the_command_to_copy_reads_kernel_values_as_tune_did():
@@ -428,6 +440,12 @@ def test_parameters_with_a_name_twice_are_refused(best, problem, resvm, tmp_path
 
 def test_deeply_nested_parameters_are_refused(problem, resvm, tmp_path):
     assert_exit(train_with("[" * 100_000, problem, resvm, tmp_path), 5, "params.json")
+
+
+@pytest.mark.parametrize("name", ["n_pos", "c_unl"])
+def test_an_integer_that_a_double_does_not_hold_is_refused(name, best, problem, resvm, tmp_path):
+    params = json.dumps(json.loads(best) | {name: 2**53})
+    assert_exit(train_with(params, problem, resvm, tmp_path), 3, f"{name} is '{2**53}'")
 
 
 @pytest.mark.parametrize("name", ["n_pos", "n_models", "c_unl", "gamma", "w_pos"])

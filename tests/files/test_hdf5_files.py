@@ -133,6 +133,8 @@ BAD[4, 2] = np.nan
         ("csc", {"shape": (2**40, 7)}, "rows, but only"),
         ("csr", {"codes": np.full(50, 9, np.int8)}, "a code without a category"),
         ("csr", {"matrix": BAD}, "row 5, column 3: nan"),
+        ("dense", {"matrix": X[:, :, None]}, "'X' is not a matrix of real numbers"),
+        ("dense", {"matrix": X.astype(complex)}, "'X' is not a matrix of real numbers"),
     ],
 )
 def test_damaged_files_are_refused(form, changes, message, tmp_path):

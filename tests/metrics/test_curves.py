@@ -84,6 +84,10 @@ def test_votes_get_room_beside_sums():
     found = Histogram.from_scores(np.arange(359) < 50, scores)
     assert len(found.edges) == curves.HISTOGRAM_BINS + 1
     assert ((found.edges >= 0) & (found.edges <= 1)).sum() == curves.HISTOGRAM_BINS // 2 + 1
+    below, above = found.edges[found.edges <= 0], found.edges[found.edges >= 1]
+    for edges, end in ((below, np.quantile(scores, 0.005)), (above, 40.0)):
+        assert end in (pytest.approx(edges[0]), pytest.approx(edges[-1]))
+        np.testing.assert_allclose(np.diff(edges), np.diff(edges)[0])
 
 
 @pytest.mark.parametrize("scores", [np.zeros(4), np.full(4, np.inf)])

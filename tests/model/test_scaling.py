@@ -22,6 +22,7 @@ from resvm_cli.model.scaling import (
     QuantileScaling,
     Scaling,
 )
+from resvm_cli.model_files.directory import MAX_MANIFEST
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from tests.conftest import train_arguments, write_svm
@@ -336,6 +337,11 @@ def test_damaged_quantiles_are_refused(changes):
     Scaling.from_description(QUANTILES)
     with pytest.raises(ValueError, match="scaling"):
         Scaling.from_description(QUANTILES | changes)
+
+
+def test_a_manifest_holds_all_knots_and_no_more():
+    # a knot and its height, each a number of up to 24 characters and a comma
+    assert 1 << 27 < scaling.MAX_KNOTS * 2 * 25 <= MAX_MANIFEST
 
 
 def test_many_features_have_fewer_knots(monkeypatch):

@@ -149,3 +149,16 @@ def test_a_category_given_by_number_may_have_many_values():
 def test_one_category_is_not_several():
     table = SimpleNamespace(categories={"status": 1, "site": 3})
     assert remark_on_categories(table) == "categorical columns: status (1 value), site (3 values)"
+
+
+def test_twenty_columns_are_listed_and_the_others_counted(map_of):
+    names = [f"x{number}" for number in range(25)]
+    wide = (",".join(names) + "\n" + ",".join("1" * 25) + "\n").encode()
+    listed = "the columns are: " + ", ".join(names[:20]) + ", and 5 more"
+    with pytest.raises(DataError, match="no column 'y'") as caught:
+        features(ColumnRoles(label="y"), text=wide)
+    assert str(caught.value.hint) == listed
+    known = map_of(ColumnRoles(only=("a",)))
+    with pytest.raises(DataError, match="no column 'a', which the feature map needs") as caught:
+        features(ColumnRoles(), known, wide)
+    assert str(caught.value.hint) == listed
