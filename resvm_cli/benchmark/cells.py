@@ -93,7 +93,9 @@ class Grid:
             raise DataError(f"{method}: {name} is missing")
         for name, text in self.axes[method].items():
             if ".." in text or ":" in text:
-                raise DataError(f"{method}: {name} is '{text}', but a grid lists values: 1,10,100")
+                raise DataError(
+                    f"{method}: {name} must be a list of values such as 1,10,100, got '{text}'"
+                )
         count = prod(len(axis.points()) for axis in self.axes_of(method, 1.0, 1000))
         if count > MAX_CANDIDATES:
             raise DataError(
@@ -109,7 +111,7 @@ def _absolute(name: str, text: str, units: Mapping[str, float]) -> str:
     if name not in units or not all(part.startswith(RELATIVE) for part in parts):
         raise DataError(
             f"{name} is '{text}'",
-            f"{RELATIVE} goes before every number, and only for gamma and n_pos",
+            f"use {RELATIVE} only for gamma and n_pos, and before every number",
         )
     factors = parse_axis("gamma", ",".join(part[len(RELATIVE) :] for part in parts)).points()
     values = [factor * units[name] for factor in factors]
@@ -128,7 +130,9 @@ class Grids:
     def from_file(cls, content: Mapping[str, Any], name: str) -> Grids:
         """Check every grid in a file, even those not used in this run."""
         if content.get("kind") != GRIDS_KIND or content.get("format") != GRIDS_FORMAT:
-            raise DataError(f"{name}: holds no grids", "edit what resvm benchmark grids prints")
+            raise DataError(
+                f"{name}: contains no grids", "edit the output of resvm benchmark grids"
+            )
         sets = content.get("data_sets")
         if not isinstance(sets, dict):
             raise DataError(f"{name}: data_sets is missing")
@@ -149,7 +153,7 @@ class Grids:
         sets = self.content["data_sets"]
         entry = sets.get(family, sets.get(DEFAULT))
         if not isinstance(entry, dict):
-            raise DataError(f"there is no grid for {family}", f"add one, or one named {DEFAULT}")
+            raise DataError(f"there is no grid for {family}", f"add one, or add {DEFAULT}")
         kernel = entry.get("kernel")
         if kernel not in KERNEL_NAMES:
             raise DataError(f"kernel is {str(kernel)[:50]!r}")
@@ -162,7 +166,7 @@ class Grids:
             known = {**shared, **own}
             for axis, text in known.items():
                 if axis not in AXIS_NAMES or not isinstance(text, str):
-                    raise DataError(f"{method}: {str(axis)[:50]!r} is not an axis with its values")
+                    raise DataError(f"{method}: {str(axis)[:50]!r} is not a parameter with values")
             axes[method] = {n: known[n] for n in AXIS_NAMES if n in known and n in axes_of(method)}
         return Grid(kernel, axes)
 
@@ -197,7 +201,7 @@ class Protocol:
 
     @property
     def is_fast(self) -> bool:
-        """Whether features are scaled and the model decides, unlike in the paper."""
+        """Whether features are scaled and the model has its own rule, unlike in the paper."""
         return self.name == "fast"
 
     def params(self, method: str, family: str, seed: int) -> MethodParameters:

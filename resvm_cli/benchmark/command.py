@@ -113,12 +113,12 @@ def run(
     ),
     groups: str | None = own_option(
         "--groups FILE",
-        "Group of each row, one per line; test rows never share a group with rows in P or U.",
+        "File with the group of each row, one per line; test rows never share a group with P or U.",
     ),
     zero_based: bool = ZERO_BASED,
     json: bool = JSON,
     resume: bool = running_option(
-        "--resume", "Continue a run in DIR: keep its results and compute the missing ones."
+        "--resume", "Continue the run in -o: keep its results and compute the missing ones."
     ),
     task: str | None = TASK,
     seed: int = running_option(
@@ -145,14 +145,14 @@ def run(
     if data is None:
         _refuse({**sizes, "--groups": groups}, "requires --data")
     else:
-        _refuse({"--tasks": tasks, "--settings": settings}, "is for the paper's data, not --data")
+        _refuse({"--tasks": tasks, "--settings": settings}, "cannot be combined with --data")
     own = None if data is None else _own_data(data, sizes, groups, zero_based)
     chosen_settings = _listed("--settings", settings, SETTINGS, {"semi": ("semi-supervised",)})
     if contamination_pos is not None or contamination_unl is not None:
         if data is None and (tasks is None or settings is not None):
             raise CommandLineError(
-                "--contamination-pos and --contamination-unl go with --data, or with --tasks and"
-                " without --settings"
+                "--contamination-pos and --contamination-unl require --data, or --tasks without"
+                " --settings"
             )
         chosen_settings = (OWN,)
     request = BenchmarkRequest(
@@ -187,7 +187,7 @@ def _own_data(path: str, sizes: dict[str, Any], groups: str | None, zero_based: 
 
     for name, value in sizes.items():
         if value is None:
-            raise CommandLineError(f"--data needs {name}")
+            raise CommandLineError(f"--data requires {name}")
     label, n_pos, n_unl = sizes.values()
     return OwnData(path, label, n_pos, n_unl, groups, zero_based)
 
@@ -197,9 +197,9 @@ def _protocol(name: str, grid: str | None, trials: int | None) -> Protocol:
 
     chosen = parse_choice("--protocol", name, cells.PROTOCOL_NAMES)
     if grid is not None and chosen != "paper":
-        raise CommandLineError("--grid is for --protocol paper")
+        raise CommandLineError("--grid requires --protocol paper")
     if trials is not None and chosen != "search":
-        raise CommandLineError("--trials is for --protocol search")
+        raise CommandLineError("--trials requires --protocol search")
     grids = cells.default_grids() if grid is None else cells.read_grids(grid)
     return cells.Protocol(chosen, grids, cells.SEARCH_TRIALS if trials is None else trials)
 
@@ -234,7 +234,7 @@ def _levels(option: str, text: str | None) -> tuple[float, ...]:
         return tuple(dict.fromkeys(listed))
     parts = [parse_number(option, part, expected) for part in text.split(":")]
     if len(parts) != 3 or not parts[2] > 0 or parts[0] > parts[1]:
-        raise CommandLineError(f"{option} is '{text}'; {expected} was expected")
+        raise CommandLineError(f"{option} must be {expected}, got '{text}'")
     low, high, step = parts
     count = (high - low) / step
     if not count < MAX_LEVELS:
@@ -366,12 +366,12 @@ def figure(
         "--task": task, "--setting": setting, "--protocol": protocol, "--data-dir": data_dir
     }  # fmt: skip
     if chosen != "curves":
-        _refuse(curve_options, f"is for curves, not for {chosen}")
+        _refuse(curve_options, f"is only for curves, not for {chosen}")
     if chosen not in ("curves", "densities"):
         draw_options = {"--repetition": repetition, "--seed": seed}
-        _refuse(draw_options, f"is for curves and densities, not for {chosen}")
+        _refuse(draw_options, f"is only for curves and densities, not for {chosen}")
     if chosen != "contamination":
-        _refuse({"DIR": directories or None}, f"is for contamination, not for {chosen}")
+        _refuse({"DIR": directories or None}, f"is only for contamination, not for {chosen}")
     kind = kind_of(output, "-o")
     result: figures.Resampling | figures.Densities | figures.Curves | ContaminationFigure
     if chosen == "resampling":

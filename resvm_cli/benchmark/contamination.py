@@ -24,8 +24,8 @@ AXES = ("contamination_pos", "contamination_unl")
 PANELS = AXES[::-1]  # in the order of the paper's figure
 TOLERATED_POINTS = 5.0  # loss of average precision that counts as tolerated
 EXAMPLE = (
-    "resvm benchmark run {protocol:search} {tasks:synthetic} {contamination_pos:0.3}"
-    " {contamination_unl:0:0.6:0.1} {output:DIR} makes one"
+    "for example: resvm benchmark run {protocol:search} {tasks:synthetic} {contamination_pos:0.3}"
+    " {contamination_unl:0:0.6:0.1} {output:DIR}"
 )
 
 
@@ -182,9 +182,9 @@ class ContaminationFigure:
 def contamination_figure(directories: Sequence[str]) -> ContaminationFigure:
     """Return the figure for one run, or for two runs that each vary one contamination."""
     if not directories:
-        raise ParameterError("contamination needs the DIR of a run, or of two", EXAMPLE)
+        raise ParameterError("contamination requires the directories of one or two runs", EXAMPLE)
     if len(directories) > len(AXES):
-        raise ParameterError("contamination needs one or two directories, got {n}",
+        raise ParameterError("contamination requires one or two directories, got {n}",
                              n=len(directories))  # fmt: skip
     panels: dict[str, ContaminationPanel] = {}
     kinds: set[tuple[str, str]] = set()
@@ -196,13 +196,13 @@ def contamination_figure(directories: Sequence[str]) -> ContaminationFigure:
             listed = " and ".join(f"{task} by {protocol}" for task, protocol in sorted(kinds))
             raise DataError(
                 f"{directory}: one figure cannot show results of {listed}",
-                "give runs of one task and one protocol",
+                "give runs with the same task and protocol",
             )
         tables = own_tables(results)
         found = [_panel(directory, axis, own.rows) for own in tables for axis in PANELS]
         varied = [panel for panel in found if panel is not None]
         if not varied:
-            raise DataError(f"{directory}: varies no contamination", Message(EXAMPLE))
+            raise DataError(f"{directory}: contamination does not vary", Message(EXAMPLE))
         for panel in varied:
             if panel.axis in panels:
                 raise DataError(
@@ -224,8 +224,8 @@ def _panel(directory: str, axis: str, rows: Sequence[LevelRow]) -> Contamination
     if len(varied) > 1:
         other = other_axis(axis)
         raise DataError(
-            f"{directory}: varies {axis} at several {other}",
-            Message(f"a figure shows one: run with a single {{{other}}}"),
+            f"{directory}: varies {axis} at several levels of {other}",
+            Message(f"a figure shows only one: run with a single {{{other}}}"),
         )
     ((held, along),) = varied
     methods = dict.fromkeys(cell.method for row in along for cell in row.cells)

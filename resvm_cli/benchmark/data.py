@@ -217,7 +217,7 @@ def draw(labeled: LabeledRows | None, sizes: Sizes, cell: Cell, seed: int) -> Dr
         test, truth = rows.take(held_out), positive[held_out]
     if not truth.any() or truth.all():
         which = "negative" if truth.all() else "positive"
-        raise DataError(f"no {which} row is left to test with", "ask for smaller sets P and U")
+        raise DataError(f"no {which} rows are left for testing", "draw a smaller P and U")
     bag_groups = None if groups is None else groups[np.concatenate([p, u])]
     return Draw(rows.take(p), rows.take(u), test, truth, bag_groups)
 

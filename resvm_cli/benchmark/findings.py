@@ -33,8 +33,9 @@ def conclusions(run: RunReport) -> Section:
     )
     table = ReportTable("", ("the paper's conclusion", "here", "evidence"), rows, 3, prose=True)
     sentence = (
-        "confirmed: the test shows what the paper claims; weaker: it points the same way without"
-        " showing all of it; not confirmed: it does not. Tests are over the tasks of this run."
+        "confirmed: the test shows what the paper claims; weaker: it points in the same direction"
+        " but does not show all of it; not confirmed: it does not. Tests are over the tasks of this"
+        " run."
     )
     return Section("The paper's conclusions", (sentence,), (table,))
 
@@ -44,10 +45,10 @@ def tests(run: RunReport) -> Section:
     sentences = [
         "Methods are ranked by their mean area on each task (1 is best). Over data sets, the tasks"
         " of one data set count as one: methods are ranked by the mean of their ranks on its tasks."
-        " The columns named paper have the same tests on the middles of the published intervals."
+        " The paper columns show the same tests on the midpoints of the published intervals."
     ]
     if any(len(test.names) < 6 for test in run.tests):
-        sentences.append("With five pairs or fewer no two-sided Wilcoxon p is below 0.06.")
+        sentences.append("With five pairs or fewer, no two-sided Wilcoxon p is below 0.06.")
     for test in run.tests:
         names = TITLES[test.setting], f"{len(test.names)} {test.over}"
         title = f"{names[0]}, over {names[1]}"
@@ -62,7 +63,7 @@ def tests(run: RunReport) -> Section:
         charts.append(Chart("ranks", title, data))
         if test.left_out:
             listed = ", ".join(test.left_out)
-            sentences.append(f"{title}: left out, as no repetition is complete: {listed}.")
+            sentences.append(f"{title}: left out because no repetition is complete: {listed}.")
     methods = "/".join(run.tests[0].result.methods)
     columns = (
         "setting", "over", "Friedman p", "paper", f"average ranks, {methods}", "paper",
@@ -108,8 +109,8 @@ def _pairs(test: OverallTest) -> list[tuple[TableCell, ...]]:
 def margins(run: RunReport) -> Section:
     rows = []
     sentences = [
-        "Points by which resvm is ahead, on average over tasks. The published margin over"
-        " cwsvm-published is that over the paper's cwsvm. remains: this margin in percent of the"
+        "Points by which resvm is ahead, on average over tasks. For cwsvm-published, the published"
+        " margin is the one over the paper's cwsvm. remains: this margin as a percentage of the"
         " published one. p: one-sided Wilcoxon test over tasks."
     ]
     for one in run.margins:
@@ -149,9 +150,9 @@ def dominance(run: RunReport) -> Section:
         for one in run.dominance
     )  # fmt: skip
     sentence = (
-        "resvm's precision against another method's at recall 0.01, 0.02 to 1, for each repetition"
-        " of each digit: in how many it is nowhere below, at how many recall levels it is not"
-        " below, and by how much it falls short at worst, on average."
+        "resvm's precision compared with another method's at recall 0.01, 0.02, ..., 1 in each"
+        " repetition of each digit: in how many repetitions it is nowhere below, at how many recall"
+        " levels it is not below, and its largest shortfall, averaged over repetitions."
     )
     columns = (
         "setting", "resvm against", "pairs", "nowhere below, %", "levels not below, %",
@@ -202,9 +203,9 @@ def widths(run: RunReport) -> Section:
             )
         )  # fmt: skip
     sentence = (
-        "Widths of the 95 % intervals in points, over tasks; on how many of them resvm's is"
-        " narrower, with a one-sided Wilcoxon test over tasks. Fewer repetitions make wider"
-        " intervals, so compare methods with each other and not with the paper."
+        "Widths of the 95 % intervals in points, over tasks, and the number of tasks on which"
+        " resvm's is narrower, with a one-sided Wilcoxon test over tasks. Fewer repetitions give"
+        " wider intervals, so compare the methods with each other, not with the paper."
     )
     columns = ("setting", "method", "tasks", "mean", "median", "paper, mean", "resvm narrower", "p")
     table = ReportTable("", columns, tuple(rows), 2)
@@ -235,9 +236,9 @@ def own_data(own: OwnTable) -> Section:
     sentences = [
         *_which_method(own),
         *_how_much(own),
-        "A method tolerates a contamination that costs it less than 5 points. Mean and 95 %"
-        " Student-t interval in percent; wins and the one-sided paired Wilcoxon test are by average"
-        " precision.",
+        "A method tolerates a level of contamination that costs it less than 5 points. Means and"
+        " 95 % Student-t intervals are in percent; wins and the one-sided paired Wilcoxon test use"
+        " average precision.",
     ]
     if own.borne:
         lines = tuple(
@@ -248,7 +249,7 @@ def own_data(own: OwnTable) -> Section:
             for one in own.borne
         )  # fmt: skip
         title = "Contamination that costs less than 5 points"
-        heads = ("method", "by", "other set, %", "AP at the lowest", "tolerated, %")
+        heads = ("method", "by", "other set, %", "AP at lowest level", "tolerated, %")
         tables.append(ReportTable(title, heads, lines, 2))
     return Section(f"Own data: {own.task}", tuple(sentences), tuple(tables), _levels(own))
 
@@ -264,12 +265,12 @@ def _which_method(own: OwnTable) -> list[str]:
     rest = ", ".join(f"{name} {of_other:.1f}" for name, of_other in others)
     counts = ", ".join(f"{name} {n_best}" for name, n_best in wins.items())
     sentences = [
-        f"Which method: {best}, with a mean average precision of {mean:.1f} over all contaminations"
-        f" ({rest}). Contaminations at which each is best: {counts}."
+        f"Best method: {best}, with a mean average precision of {mean:.1f} over all levels of"
+        f" contamination ({rest}). Levels at which each method is best: {counts}."
     ]
     if min(row.n_compared for row in own.rows) < MIN_PAIRS:
         sentences.append(
-            f"With fewer than {MIN_PAIRS} repetitions no difference can be significant (p below"
+            f"With fewer than {MIN_PAIRS} repetitions, no difference can be significant (p below"
             " 0.05): run more before you choose."
         )
     return sentences
@@ -280,14 +281,14 @@ def _how_much(own: OwnTable) -> list[str]:
     for one in own.borne:
         name, other = ("P", "U") if one.axis == "contamination_pos" else ("U", "P")
         if one.next_level is None or one.next_lost is None:
-            text = f"{one.method} tolerates all that was tried, {100 * one.level:g} %"
+            text = f"{one.method} tolerates every level tried, up to {100 * one.level:g} %"
         else:
             text = (
-                f"{one.method} tolerates {100 * one.level:g} %; at {100 * one.next_level:g} % it"
-                f" has lost {one.next_lost:.1f} points of its {one.clean:.1f}"
+                f"{one.method} tolerates {100 * one.level:g} %; at {100 * one.next_level:g} %, it"
+                f" loses {one.next_lost:.1f} of its {one.clean:.1f} points"
             )
-        held = f"with {100 * one.other:g} % of {other}"
-        sentences.append(f"How much contamination of {name}, {held}: {text}.")
+        held = f"with {other} {100 * one.other:g} % contaminated"
+        sentences.append(f"Contamination of {name}, {held}: {text}.")
     return sentences
 
 
@@ -332,9 +333,9 @@ def comparison(compared: Comparison) -> Section:
             )
         )  # fmt: skip
     sentences = [
-        f"Over the cells that both have; means are over tasks. ratio: {second}'s time as a fraction"
-        f" of {first}'s, in total and for the models alone (tuning and training, without scoring"
-        " test rows)."
+        f"Only cells that both runs have are compared; means are over tasks. ratio: {second}'s time"
+        f" as a fraction of {first}'s, in total and for the models alone (tuning and training,"
+        " without scoring test rows)."
     ]
     for method in COMPARED:
         own = [one for one in compared.rows if one.method == method]

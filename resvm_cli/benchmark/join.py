@@ -44,19 +44,22 @@ class JoinResult:
 def join(directories: Sequence[str], output: str) -> JoinResult:
     """Write the results of several directories to a new one, which can be resumed."""
     if output in ("", "-"):
-        raise ParameterError("{output} needs the name of a directory")
+        raise ParameterError("{output} must be a directory name")
     parts = read_directories(directories)
     first = parts[0].settings or {}
     for files in parts:
         if files.settings is None:
-            raise DataError(f"{files.path}: there is no settings.json", "is it a run's directory?")
+            raise DataError(
+                f"{files.path}: there is no settings.json",
+                "is it the directory of a benchmark run?",
+            )
         names = {*files.settings, *first}
         changed = sorted(name for name in names if files.settings.get(name) != first.get(name))
         if changed:
             raise DataError(
-                f"{files.path}: was run with other settings than {parts[0].path}:"
+                f"{files.path}: was run with different settings than {parts[0].path}:"
                 f" {', '.join(changed)}",
-                "join runs of the same protocol, seed and grids",
+                "join runs with the same protocol, seed and grids",
             )
     whole = joined(parts)
     directory = RunDirectory(output, RESULTS, dict(first), resume=False)
@@ -105,7 +108,7 @@ def joined(parts: Sequence[BenchmarkFiles]) -> BenchmarkFiles:
             path, before = results.setdefault(result.cell, (files.path, result))
             if not before.agrees(result):
                 raise DataError(
-                    f"{files.path}/{RESULTS}:{result.line}: {result.cell}, has other areas than"
+                    f"{files.path}/{RESULTS}:{result.line}: the areas of {result.cell} differ from"
                     f" {path}/{RESULTS}:{before.line}",
                     NOT_ONE_RUN,
                 )
@@ -129,7 +132,7 @@ def _united_plan(parts: Sequence[BenchmarkFiles]) -> BenchmarkPlan | None:
             return None
         for task in united.changed_tasks(plan):
             raise DataError(
-                f"{files.path}: has other rows of {task} than {parts[0].path}", NOT_ONE_RUN
+                f"{files.path}: the rows of {task} differ from {parts[0].path}", NOT_ONE_RUN
             )
         counts = {f"{task}/{setting}": plan.n_repetitions(setting, task)
                   for setting, task in plan.pairs}  # fmt: skip

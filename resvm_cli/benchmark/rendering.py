@@ -218,7 +218,7 @@ def html(report: BenchmarkReport, sections: Sequence[Section]) -> bytes:
     title = f"resvm benchmark: {' and '.join(run.name for run in report.runs)}"
     data = {
         "heading": title,
-        "made": f"Made by resvm {__version__}. Click on a column's name to sort by it.",
+        "made": f"Made by resvm {__version__}. Click a column name to sort by it.",
         "sections": [_section_data(section) for section in sections],
     }
     return page(title, "benchmark/benchmark.js", finite(data))

@@ -124,7 +124,7 @@ def report(directories: Sequence[str]) -> BenchmarkReport:
 def report_on(runs: Sequence[BenchmarkFiles]) -> BenchmarkReport:
     if len(runs) > MAX_RUNS:
         raise ParameterError(
-            "the directories are of {n} runs, of different protocols, seeds or grids;"
+            "the directories contain {n} runs with different protocols, seeds or grids;"
             " at most {most} can be compared",
             n=len(runs), most=MAX_RUNS,
         )  # fmt: skip

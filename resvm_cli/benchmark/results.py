@@ -26,7 +26,7 @@ TIMES = "times.jsonl"
 PLAN_FORMAT = 1
 AREAS = ("pr_auc_trapezoid", "average_precision", "roc_auc")
 CURVE_POINTS = 100  # number of recall levels at which the precision is stored
-RUN_DIRECTORY = Message("give the DIR of resvm benchmark run {output:DIR}")
+RUN_DIRECTORY = Message("give a directory written by resvm benchmark run {output:DIR}")
 PARAMETERS = ("n_pos", "unl_per_pos", "w_pos")  # of resvm, as published
 TWO_RUNS = "was the directory written by two runs? Run the benchmark again in a new one"
 # by setting and task, then by parameter
@@ -304,18 +304,18 @@ def _read_results(path: str, plan: BenchmarkPlan | None) -> tuple[CellResult, ..
             protocol = result.protocol
         if result.protocol != protocol:
             raise DataError(
-                f"{where}: a result of protocol {result.protocol} in a run of {protocol}",
-                "use a directory of its own for each protocol",
+                f"{where}: the protocol is {result.protocol}, but the run uses {protocol}",
+                "use a separate directory for each protocol",
             )
         before = found.setdefault(cell, result)
         if not before.agrees(result):
             raise DataError(
-                f"{where}: {cell}, has other areas than on line {before.line}", TWO_RUNS
+                f"{where}: the areas of {cell} differ from line {before.line}", TWO_RUNS
             )
         first = firsts.setdefault((cell.setting, cell.task), result)
         if cell.setting != OWN and cell.contamination != first.cell.contamination:
             raise DataError(
-                f"{where}: {cell.task}, {cell.setting}, has another contamination than on line"
+                f"{where}: the contamination of {cell.task}, {cell.setting}, differs from line"
                 f" {first.line}",
                 TWO_RUNS,
             )

@@ -70,7 +70,7 @@ class BenchmarkRequest:
     def check(self) -> None:
         """Reject invalid values before any file is read."""
         if self.output in ("", "-"):
-            raise ParameterError("{output} needs the name of a directory")
+            raise ParameterError("{output} must be a directory name")
         check_range(1, MAX_REPETITIONS, repetitions=self.repetitions)
         check_range(0, seed=self.seed)
         check_range(1, trials=self.protocol.trials)
@@ -294,9 +294,9 @@ class _Runner:
             if not is_valid(record, CellResult):
                 problem = "not a result of a benchmark"
             elif record["protocol"] != name:
-                problem = f"a result of protocol {record['protocol']} in a run of {name}"
+                problem = f"the protocol is {record['protocol']}, but the run uses {name}"
             elif lines.setdefault(Cell.from_record(record), record) != record:
-                problem = "an earlier line has other values for the same cell"
+                problem = "an earlier line has different values for the same cell"
             if problem:
                 raise DataError(
                     f"{path}:{number}: {problem}",
@@ -347,7 +347,7 @@ class _Runner:
     def _require_same_rows(self, task: str, digest: str | None) -> None:
         if digest is not None and task in self._tasks and digest != self._digest(task):
             raise ParameterError(
-                "{path}: was started with other rows of {task_name}",
+                "{path}: was started with different rows of {task_name}",
                 "use the same data, or start over with another {output}",
                 path=self._request.output, task_name=task,
             )  # fmt: skip

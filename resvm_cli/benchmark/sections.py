@@ -117,7 +117,7 @@ def _verdicts(run: RunReport) -> Section:
         " compared with the paper's cwsvm."
     )
     if TOO_FEW in present:
-        sentences.append(f"{TOO_FEW}: a verdict needs at least {MIN_REPETITIONS} repetitions.")
+        sentences.append(f"{TOO_FEW}: a verdict requires at least {MIN_REPETITIONS} repetitions.")
     columns = ("method", *shown, "cells", "which are below")
     return Section("Verdicts", tuple(sentences), (ReportTable("", columns, tuple(rows)),))
 
@@ -149,7 +149,7 @@ def _setting(table: SettingTable, first: bool) -> Section:
             " over n repetitions, next to the published interval. p and stars: one-sided paired"
             " Wilcoxon test that resvm is greater than bagging (• p < 0.05, •• p < 0.01,"
             f" ••• p < 0.001). Wins ({'/'.join(table.methods)}): repetitions in which a method was"
-            " best; a shared first place is divided evenly. The paper has 20 repetitions."
+            " best; ties for first place are split evenly. The paper has 20 repetitions."
         )
     if table.setting == "semi-supervised" and any(row.task == "covtype" for row in table.rows):
         sentences.append(
@@ -234,9 +234,9 @@ def _wins(run: RunReport) -> Section:
         )
         tables.append(ReportTable(title, columns, rows, 2))
     sentence = (
-        "Wins of every task are scaled to 20 repetitions, the paper's number; the paper's wins are"
-        " over the tasks of this run. Normalized: wins on the tasks of one data set are divided by"
-        " their number, so that each data set counts for 20."
+        "Wins on every task are scaled to 20 repetitions, as in the paper; the paper's wins are"
+        " over the tasks of this run. Normalized: wins on a data set are divided by the number of"
+        " its tasks, so that each data set counts for 20."
     )
     return Section("Wins", (sentence,), tuple(tables))
 
@@ -270,7 +270,7 @@ def _areas(run: RunReport) -> Section:
     tables.insert(0, ReportTable("Means over tasks", tuple(columns), tuple(means), 2))
     sentence = (
         "Trapezoids join the points of a PR curve by straight lines, which is optimistic for tied"
-        " scores such as votes; average precision is not."
+        " scores such as votes. Average precision is not."
     )
     return Section("Average precision and ROC area", (sentence,), tuple(tables))
 

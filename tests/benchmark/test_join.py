@@ -80,9 +80,9 @@ def test_the_same_cell_counts_once_and_must_be_the_same(tmp_path):
     second = write(tmp_path / "b", [fake.line(repetition=1), fake.line(repetition=2)])
     other = write(tmp_path / "c", [fake.line(repetition=2, roc_auc=0.5)])
     assert report([first, second]).runs[0].n_results == 3
-    with pytest.raises(DataError, match=r"c/results\.jsonl:1: .*than .*b/results\.jsonl:2"):
+    with pytest.raises(DataError, match=r"c/results\.jsonl:1: .* differ from .*b/results\.jsonl:2"):
         report([first, second, other])
-    with pytest.raises(DataError, match="repetition 2, has other areas"):
+    with pytest.raises(DataError, match="repetition 2 differ from"):
         join([second, other], str(tmp_path / "all"))
     assert not (tmp_path / "all").exists()
 
@@ -90,7 +90,7 @@ def test_the_same_cell_counts_once_and_must_be_the_same(tmp_path):
 def test_directories_with_other_rows_of_a_task_cannot_be_joined(tmp_path):
     first = write(tmp_path / "a", [fake.line()], data={"synthetic": {"digest": "1"}})
     second = write(tmp_path / "b", [fake.line(repetition=1)], data={"synthetic": {"digest": "2"}})
-    with pytest.raises(DataError, match=r"b: has other rows of synthetic than .*a"):
+    with pytest.raises(DataError, match=r"b: the rows of synthetic differ from .*a"):
         join([first, second], str(tmp_path / "all"))
 
 
@@ -101,9 +101,9 @@ def test_runs_of_other_settings_are_compared_but_not_joined(tmp_path):
     reported = report([first, second])
     assert len(reported.runs) == 2
     assert reported.comparison.names == (first, second)
-    with pytest.raises(DataError, match=r"b: was run with other settings than .*a: seed"):
+    with pytest.raises(DataError, match=r"b: was run with different settings than .*a: seed"):
         join([first, second], str(tmp_path / "all"))
-    with pytest.raises(ParameterError, match="of 3 runs"):
+    with pytest.raises(ParameterError, match="contain 3 runs"):
         report([first, second, third])
 
 
@@ -116,7 +116,7 @@ def test_joining_explains_what_cannot_be_joined(tmp_path):
         join([first, first], str(tmp_path / "all"))
     with pytest.raises(ParameterError, match="b: already exists"):
         join([first], bare)
-    with pytest.raises(ParameterError, match="path needs the name"):
+    with pytest.raises(ParameterError, match="path must be a directory name"):
         join([first], "-")
 
 

@@ -147,7 +147,7 @@ def test_a_truncated_line_exits_with_3_and_its_location(folder, resvm, tmp_path)
     [
         (["nowhere"], 5, "no such directory"),
         (["paper", "paper"], 2, "is the same directory as"),
-        (["paper", "fast", "own"], 2, "the directories are of 3 runs"),
+        (["paper", "fast", "own"], 2, "the directories contain 3 runs"),
         (["paper", "--csv", "-", "--json"], 2, "only one of"),
         (["paper", "own"], 3, "no cell in common"),
         ([], 2, "DIR"),
@@ -187,13 +187,13 @@ def test_own_data_answers_which_method_and_how_much_contamination(resvm, tmp_pat
     assert ran.code == 0, ran.err
     texts = [" ".join(ran.out.decode().split()), (tmp_path / "own.md").read_text()]
     for text in (*texts, html.read_text()):
-        assert "Which method: resvm, with a mean average precision of 8" in text
-        assert re.search(r"at which each is best: resvm [23], bagging [01], cwsvm 0\.", text)
-        assert "of P, with 10 % of U: resvm tolerates all that was tried, 20 %." in text
-        assert re.search(
-            r"cwsvm tolerates \d+ %; at \d+ % it has lost \d+\.\d points of its \d\d", text
+        assert "Best method: resvm, with a mean average precision of 8" in text
+        assert re.search(r"at which each method is best: resvm [23], bagging [01], cwsvm 0\.", text)
+        assert (
+            "of P, with U 10 % contaminated: resvm tolerates every level tried, up to 20 %." in text
         )
-        assert "fewer than 5 repetitions no difference can be significant" in text
+        assert re.search(r"cwsvm tolerates \d+ %; at \d+ %, it loses \d+\.\d of its \d\d", text)
+        assert "fewer than 5 repetitions, no difference can be significant" in text
 
 
 def test_bands_of_few_repetitions_stay_within_the_chart(tmp_path):

@@ -171,7 +171,7 @@ def test_a_report_of_two_repetitions_has_no_verdicts_and_says_so(tmp_path):
         counts = [cell.text for cell in row[1:6]]
         assert counts[:3] == ["0", "0", "0"]
         assert counts[3] == counts[4] != "0"
-    assert "too few: a verdict needs at least 5 repetitions." in verdicts.sentences
+    assert "too few: a verdict requires at least 5 repetitions." in verdicts.sentences
     assert not any("cells are above" in one for one in verdicts.sentences)
 
 
@@ -391,7 +391,7 @@ def test_directories_that_cannot_be_compared_fail(tmp_path):
         report([one, two])
     with pytest.raises(ParameterError, match="is the same directory as"):
         report([one, f"{one}/../one"])
-    with pytest.raises(ParameterError, match="of 3 runs"):
+    with pytest.raises(ParameterError, match="contain 3 runs"):
         report([one, two, str(fake.write(tmp_path / "three", [fake.line()]))])
     with pytest.raises(DataError, match="no results yet"):
         report([empty])

@@ -170,8 +170,8 @@ def test_lines_of_another_run_are_reported_by_number(plan, copied, resvm):
     target, before = copied
     first = json.loads(before[0])
     for changes, said in (
-        ({"roc_auc": 0.5}, "13: an earlier line has other values for the same cell"),
-        ({"protocol": "fast"}, "13: a result of protocol fast in a run of paper"),
+        ({"roc_auc": 0.5}, "13: an earlier line has different values for the same cell"),
+        ({"protocol": "fast"}, "13: the protocol is fast, but the run uses paper"),
         ({"roc_auc": None}, "13: not a result of a benchmark"),
     ):
         line = json.dumps({**first, **changes}).encode() + b"\n"
@@ -248,7 +248,7 @@ def test_array_tasks_on_other_rows_fail(resvm, tmp_path):
     write_svm(tmp_path / "own.svm", FEATURES + 1, LABELS)
     for more in (["--task", "2/2"], []):
         ran = resvm(*words, *more)
-        assert (ran.code, "was started with other rows of own" in ran.err) == (2, True)
+        assert (ran.code, "was started with different rows of own" in ran.err) == (2, True)
     assert not (tmp_path / "b" / "results.jsonl").exists()
 
 
@@ -407,10 +407,10 @@ def changed_grid(**changes):
     ("text", "said"),
     [
         ("[]", "not JSON written by resvm"),
-        ("{}", "holds no grids"),
+        ("{}", "contains no grids"),
         (changed_grid(kernel="cubic"), "default: kernel is 'cubic'"),
-        (changed_grid(gamma="0.1..1"), "a grid lists values"),
-        (changed_grid(gamma=0.1), "'gamma' is not an axis with its values"),
+        (changed_grid(gamma="0.1..1"), "must be a list of values"),
+        (changed_grid(gamma=0.1), "'gamma' is not a parameter with values"),
         (changed_grid(c_unl="x"), "default: "),
         (changed_grid(c_unl="-1"), "values must be positive"),
         (changed_grid(bagging={}), "bagging: unl_per_pos is missing"),
@@ -432,17 +432,17 @@ def test_invalid_grids_are_errors(text, said, resvm, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tasks", "iris"], "--tasks is 'iris'; "),
-        (["--settings", "pu,none"], "--settings is 'none'"),
-        (["--methods", "svm"], "--methods is 'svm'"),
+        (["--tasks", "iris"], "got 'iris'"),
+        (["--settings", "pu,none"], "got 'none'"),
+        (["--methods", "svm"], "got 'svm'"),
         (["--repetitions", 0], "--repetitions must be at least 1, got 0"),
         (["--seed", -1], "--seed must be at least 0, got -1"),
-        (["--protocol", "slow"], "--protocol is 'slow'"),
-        (["--protocol", "fast", "--grid", "g"], "--grid is for --protocol paper"),
-        (["--protocol", "search", "--grid", "g"], "--grid is for --protocol paper"),
-        (["--trials", 5], "--trials is for --protocol search"),
+        (["--protocol", "slow"], "got 'slow'"),
+        (["--protocol", "fast", "--grid", "g"], "--grid requires --protocol paper"),
+        (["--protocol", "search", "--grid", "g"], "--grid requires --protocol paper"),
+        (["--trials", 5], "--trials requires --protocol search"),
         (["--protocol", "search", "--trials", 0], "--trials must be at least 1, got 0"),
-        (["--contamination-pos", 0.1], "go with --data, or with --tasks"),
+        (["--contamination-pos", 0.1], "require --data, or --tasks"),
         (
             ["--contamination-pos", 0.1, "--tasks", "cancer", "--settings", "pu"],
             "without --settings",
@@ -450,14 +450,17 @@ def test_invalid_grids_are_errors(text, said, resvm, tmp_path):
         (["--contamination-unl", 2, "--tasks", "synthetic"], "--contamination-unl must be"),
         (["--n-pos", 5], "--n-pos requires --data"),
         (["--groups", "g"], "--groups requires --data"),
-        (["--data", "mine.svm"], "--data needs --positive-label"),
-        (["--data", "mine.svm", *OWN, "--tasks", "cancer"], "--tasks is for the paper's data"),
+        (["--data", "mine.svm"], "--data requires --positive-label"),
+        (
+            ["--data", "mine.svm", *OWN, "--tasks", "cancer"],
+            "--tasks cannot be combined with --data",
+        ),
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1"], "LOW:HIGH:STEP"),
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1:0"], "LOW:HIGH:STEP"),
         (["--data", "mine.svm", *OWN, "--contamination-pos", "0:1:1e-9"], "more than 1000"),
         (["--data", "mine.svm", *OWN, "--contamination-unl", "0,2"], "must be at most 1, got 2"),
         (["--data", "mine.svm", *OWN, "--n-pos", 0], "--n-pos must be at least 1, got 0"),
-        (["--task", "3/2"], "--task is '3/2'"),
+        (["--task", "3/2"], "got '3/2'"),
     ],
 )
 def test_bad_options_fail_before_anything_is_read(words, said, resvm, tmp_path):
@@ -475,4 +478,4 @@ def test_sets_too_large_for_the_data_are_errors(resvm, tmp_path):
     assert "truly positive rows are needed" in ran.err
     ran = resvm(*words[:-1], tmp_path / "c", "--n-pos", int(LABELS.sum()), "--n-unl", 50)
     assert ran.code == 3
-    assert "no positive row is left to test with" in ran.err
+    assert "no positive rows are left for testing" in ran.err
