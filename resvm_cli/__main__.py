@@ -1,7 +1,7 @@
-"""Entry point of ``resvm`` and ``python -m resvm_cli``.
+"""Entry point for ``resvm`` and ``python -m resvm_cli``.
 
 Importing the command line takes a tenth of a second. An interrupt during that time ends the program
-quietly, as nothing has been written yet.
+quietly, because nothing has been written yet.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def program() -> NoReturn:
     try:
         from resvm_cli import cli
     except (ImportError, MemoryError) as error:  # too little address space
-        told = f"resvm: error: cannot load what is needed: {error or 'out of memory'}\n"
-        os.write(2, told.encode(errors="backslashreplace"))
+        message = f"resvm: error: cannot load a library: {error or 'out of memory'}\n"
+        os.write(2, message.encode(errors="backslashreplace"))
         os.write(2, b"  hint: is memory limited (ulimit -v)?\n")
         os._exit(5)
 

@@ -1,4 +1,4 @@
-"""The command line: registers commands and turns signals and errors into exit codes."""
+"""The command line: register commands, and turn signals and errors into exit codes."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def resvm(
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
     ] = False,
     debug: Annotated[
-        bool, typer.Option(DEBUG, help="Show the traceback of a bug (or set RESVM_DEBUG=1).")
+        bool, typer.Option(DEBUG, help="Show a traceback if resvm crashes (or set RESVM_DEBUG=1).")
     ] = False,
 ) -> None:
     """Learn from positive and unlabeled data with robust ensembles of SVMs.
 
     Only data goes to stdout; progress and errors go to stderr.
 
-    Exit codes: 0 success, 1 a bug, 2 command line, 3 input data, 4 model, 5 reading or writing,
-    130/143 interrupted.
+    Exit codes: 0 success, 1 a bug in resvm, 2 invalid command line, 3 invalid input data, 4 invalid
+    model, 5 reading or writing failed, 130/143 interrupted.
 
     To get started:
 
@@ -68,7 +68,7 @@ def resvm(
 
 
 def app_of(names: Sequence[str]) -> typer.Typer:
-    """Return the application with only these commands, since importing the others takes time."""
+    """Return the application with only these commands; importing the others would take time."""
     app = typer.Typer(
         name="resvm",
         rich_markup_mode="markdown",  # joins the lines of a paragraph
@@ -95,7 +95,7 @@ def _module_of(name: str) -> str:
 
 
 def command_line(names: Sequence[str]) -> Any:
-    """Return the program with these commands, which check their paths and order their help."""
+    """Return the program with these commands, their path checks and their sorted help."""
     program: Any = get_command(app_of(names))
     for name, command in program.commands.items():
         parts: dict[str, Any] = getattr(command, "commands", {})
@@ -110,7 +110,7 @@ def command_line(names: Sequence[str]) -> Any:
 
 
 def _complete_from_the_first_tab() -> None:
-    """Make zsh complete on the first Tab; typer's script would only register a function then."""
+    """Make zsh complete on the first Tab, which only registers a function in typer's script."""
     from typer._completion_shared import _completion_scripts
 
     registers = "compdef %(complete_func)s %(prog_name)s"
@@ -122,7 +122,7 @@ def _complete_from_the_first_tab() -> None:
 
 
 def _needed(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the commands that must be imported to parse these arguments, or reject them."""
+    """Return the commands that must be imported to parse these arguments."""
     if arguments[:1] == [DEBUG]:
         return _needed(arguments[1:])
     if arguments[:1] == ["--version"]:
@@ -131,7 +131,7 @@ def _needed(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _with_values(arguments: Sequence[str]) -> list[str]:
-    """Give a bare ``--auto`` its value; typer does not support optional option values."""
+    """Add the value to a bare ``--auto``; typer does not support optional values."""
     following = [*arguments[1:], ""]
     return [
         "--auto=committee" if (argument == "--auto" and then not in AUTO_VALUES) else argument
@@ -147,7 +147,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _interrupt_again(unraisable: Any) -> None:
-    """Repeat an interrupt that arrived in a callback, where Python ignores exceptions."""
+    """Raise an interrupt again if it arrived in a callback, where Python ignores exceptions."""
     error = unraisable.exc_value
     if not isinstance(error, Interrupted):
         sys.__unraisablehook__(unraisable)
@@ -158,7 +158,7 @@ def _interrupt_again(unraisable: Any) -> None:
 
 
 def main() -> NoReturn:
-    """Run resvm and exit with its code."""
+    """Run resvm and exit with its exit code."""
     parallel.hold_inner_threads()
     guard_stdout()
     sys.unraisablehook = _interrupt_again
@@ -212,7 +212,7 @@ def _admit(error: Exception) -> None:
 
 
 def program() -> NoReturn:
-    """Run resvm and exit at once: shutting the interpreter down takes longer than some commands."""
+    """Run resvm and skip the interpreter's shutdown, which takes longer than some commands."""
     try:
         main()
     except SystemExit as done:

@@ -41,10 +41,12 @@ def check(
     *,
     files: list[str] = argument("FILE...", "svmlight files or tables (- is stdin)."),
     table: TableOptions,
-    most: int = option("--max N", "Bad lines to show per file.", default=20, min=1),
+    most: int = option(
+        "--max N", "Maximum number of bad lines to list per file.", default=20, min=1
+    ),
     kernel: str | None = option(
         "-t, --kernel NAME",
-        "precomputed: rows are kernel values, 0:serial 1:K(x,x1) ...",
+        "Use precomputed if rows are kernel values, 0:serial 1:K(x,x1) ...",
         completions=("precomputed",),
     ),
     zero_based: bool = ZERO_BASED,
@@ -89,7 +91,7 @@ def check(
             del each["indices"]
         print_json("check", {"files": found})
     if unsound := [checked.path for checked in reports if not checked.sound]:
-        failures.append(DataError(f"not sound: {', '.join(unsound)}"))
+        failures.append(DataError(f"bad lines in {', '.join(unsound)}"))
     for failure in failures[:-1]:
         terminal.show_error(failure)
     if failures:
@@ -174,9 +176,9 @@ def check_file(
                 for text in notes_on_training([opened.features], known=False):
                     run.notice(text)
         except (DataError, ParameterError) as error:  # still check the other files
-            told = [terminal.in_options(text) for text in (error.message, error.hint) if text]
+            texts = [terminal.in_options(text) for text in (error.message, error.hint) if text]
             found.n_bad_lines += 1
-            bad[most - 1 :] = ["; ".join(told)]
+            bad[most - 1 :] = ["; ".join(texts)]
     if matrix is not None:
         wrong = matrix.wrong(found.indices[1])
         found.n_bad_lines += len(wrong)
@@ -240,7 +242,7 @@ class _KernelMatrix:
 
 
 class _Statistics:
-    """Adds the rows of a file to its findings."""
+    """Computes the findings for a file from its rows."""
 
     def __init__(self, found: FileCheck) -> None:
         import numpy as np
@@ -288,7 +290,7 @@ class _Statistics:
         found.n_nonzeros += len(rows.values)
 
     def finish(self, *, zero_based: bool, scalable: bool) -> None:
-        """Add what is only known at the end of the file."""
+        """Add the findings that require the whole file."""
         import numpy as np
 
         from resvm_cli.files.svmlight import format_number
@@ -348,7 +350,7 @@ def show_check(check: FileCheck) -> None:
         if check.explicit_zeros:
             values += f", and {check.explicit_zeros:,} explicit zeros"
     rows = [
-        ("state", "sound" if check.sound else f"not sound, bad lines: {check.n_bad_lines:,}"),
+        ("state", "valid" if check.sound else f"not valid, bad lines: {check.n_bad_lines:,}"),
         ("rows", f"{check.n_rows:,}, {check.rows_without_features:,} of them without features"),
         ("features", f"{check.n_features:,}"),
         ("non-zeros", f"{check.n_nonzeros:,} ({100 * check.density:.3g} %)"),

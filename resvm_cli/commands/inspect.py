@@ -48,7 +48,7 @@ class TrainedData:
     allow_missing: bool = option_of(DataOptions, "allow_missing")
     drop_repeated: bool = option_of(DataOptions, "drop_repeated")
     positive_weights: str | None = data_option(
-        "--positive-weights FILE", "The --weights that the model was trained with."
+        "--positive-weights FILE", "The --weights file used in training."
     )
 
     @property
@@ -67,21 +67,20 @@ def inspect(
     model: str = argument("MODEL", "Directory written by resvm train."),
     weights: bool = output_option(
         "--weights",
-        "Print the feature weights as TSV on stdout, largest first: of linear models, or of"
-        " members trained with --feature-weights.",
+        "Print the feature weights of a linear model, or of members trained with --feature-weights,"
+        " as TSV, largest first.",
     ),
     importance: bool = output_option(
         "--importance",
-        "Print the importance of features as TSV on stdout, largest first, for any kernel: how much"
-        " the out-of-bag ROC AUC falls if a feature is permuted. Needs the data that the model was"
-        " trained on.",
+        "Print the importance of each feature, for any kernel, as TSV, largest first: how much the"
+        " out-of-bag ROC AUC drops if the feature is permuted. Requires the training data.",
     ),
     trained: TrainedData,
     table: TableOptions,
     groups: str | None = GROUPS,
     feature_map: str | None = data_option(
         "--map FILE",
-        "With --weights or --importance: feature names, written by resvm convert --map.",
+        "With --weights or --importance: feature names from resvm convert --map.",
         show_default="the model's own, if it was trained on a table",
     ),
     json: bool = JSON,
@@ -101,9 +100,9 @@ def inspect(
         raise CommandLineError("give either --weights or --importance, or both with --json")
     if importance != trained.given:
         raise CommandLineError(
-            "--importance requires the data that the model was trained on"
+            "--importance requires the training data"
             if importance
-            else "only --importance uses the data that the model was trained on",
+            else "the training data is used only with --importance",
             "use --importance with -P and -U, or with --data",
         )
     names = None
@@ -286,11 +285,11 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
         yield f"parameters{several}", _pairs(group["parameters"])
         if several:
             counts = {key: group[key] for key in ("weight", "shift", "scale")}
-            yield f"counts{several}", _pairs(counts)
+            yield f"pooling{several}", _pairs(counts)
     if decision := manifest.get("decision"):
         for rule, threshold in decision["thresholds"].items():
             own = " (the model's rule)" if rule == decision["rule"] else ""
-            yield f"T of {rule}", _pairs(threshold) + own
+            yield f"T ({rule})", _pairs(threshold) + own
     yield "seed", str(manifest["seed"])
     yield "members", f"{len(manifest['members']):,} ({_member_bytes(manifest):,} bytes)"
     vectors = "weight vectors" if names == {"linear"} else "support vectors"
@@ -309,7 +308,7 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
     if names == {"precomputed"}:
         yield "kernel values", f"with rows 1 to {manifest['n_features'] - 1:,}"
     else:
-        counted = ", counted from 0" if manifest["zero_based"] else ""
+        counted = ", indices start at 0" if manifest["zero_based"] else ""
         yield "features", features + counted
     yield from _columns(manifest.get("encoding"))
     for which, data in manifest["data"].items():

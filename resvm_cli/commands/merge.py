@@ -1,4 +1,4 @@
-"""resvm merge."""
+"""resvm merge: join the parts of a model."""
 
 from __future__ import annotations
 

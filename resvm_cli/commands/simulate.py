@@ -92,7 +92,7 @@ def simulate(
     ),
     quiet: bool = QUIET,
 ) -> None:
-    """Draw P, U and test files from labeled data, with the contamination that you choose.
+    """Draw P, U and test sets with a chosen contamination from labeled data.
 
     For example:
 
@@ -102,7 +102,7 @@ def simulate(
     if synthetic and data is not None:
         raise CommandLineError("--data and --synthetic cannot be combined")
     if not synthetic and data is None:
-        raise CommandLineError("give --data FILE --positive-label LABEL, or --synthetic")
+        raise CommandLineError("--data FILE --positive-label LABEL, or --synthetic, is required")
     if synthetic:
         n_pos = 100 if n_pos is None else n_pos
         n_unl = 200 if n_unl is None else n_unl
@@ -170,7 +170,7 @@ class SimulateRequest:
                     value=value,
                 )
         if self.target in ("", "-"):
-            raise ParameterError("{output} must be the name of a directory")
+            raise ParameterError("{output} must be a directory name")
         if os.path.lexists(self.target):
             raise ParameterError(
                 "{path} exists and will not be overwritten",
@@ -196,7 +196,7 @@ class SimulateResult:
 def write_simulation(request: SimulateRequest, run: Run) -> SimulateResult:
     """Draw P, U and test rows and write them, with truth.csv, into a new directory.
 
-    Rows of a table come with features.json, the map of its columns.
+    For a table, features.json contains the map of its columns.
     """
     import numpy as np
 
@@ -243,7 +243,7 @@ def write_simulation(request: SimulateRequest, run: Run) -> SimulateResult:
 
 
 def _read(request: SimulateRequest, run: Run) -> tuple[Block, np.ndarray, FeatureMap | None]:
-    """Read the file; return its rows, which are truly positive, and the features of a table."""
+    """Read the file; return its rows, a mask of true positives, and the features of a table."""
     from resvm_cli.files.sources import Source
     from resvm_cli.files.svmlight import Block
     from resvm_cli.model.simulation import truth_of
@@ -270,7 +270,7 @@ def _read(request: SimulateRequest, run: Run) -> tuple[Block, np.ndarray, Featur
 
 
 def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Block, np.ndarray]:
-    """Draw points of the synthetic problem; return them, and which are truly positive."""
+    """Draw points of the synthetic problem; return them and a mask of true positives."""
     import numpy as np
 
     from resvm_cli.files.svmlight import Block
@@ -286,7 +286,7 @@ def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Blo
 
 
 def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> bytes:
-    """Format truth.csv: the source line, true class and mislabeling of each row of P and U."""
+    """Format truth.csv: source line, true class and mislabeling for each row of P and U."""
     lines = ["file,row,source_line,true_label,mislabelled"]
     for name, numbers, said in (("pos.svm", p, True), ("unl.svm", u, False)):
         for row, number in enumerate(numbers.tolist(), 1):
@@ -308,4 +308,4 @@ def show_simulation(result: SimulateResult) -> None:
     ):
         say_row(name, text)
     if not (result.test_pos and result.test_neg):
-        note("test.svm lacks a class: no rows were left for it; request smaller sets")
+        note("test.svm lacks a class, because no rows of it are left; draw smaller sets")

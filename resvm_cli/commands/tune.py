@@ -69,7 +69,7 @@ class TuningOptions:
         "--folds-file FILE", "Your own folds: one fold name per row, first for P, then for U."
     )
     no_extend: bool = option(
-        "--no-extend", "Only warn if the best value lies on the edge of a range."
+        "--no-extend", "Only warn if the best value is on the edge of a range."
     )
 
 
@@ -84,7 +84,7 @@ def tune(
     table: TableOptions,
     groups: str | None = GROUPS,
     tuning: TuningOptions,
-    resume: bool = output_option("--resume", "Continue the run in -o, or start a new one."),
+    resume: bool = output_option("--resume", "Continue the run in -o, if there is one."),
     plot: str | None = output_option(
         "--plot FILE", "Plot the score against each parameter (.png, .svg, .pdf)."
     ),
@@ -96,8 +96,8 @@ def tune(
 ) -> None:
     """Choose hyperparameters without negatives.
 
-    Every trial is logged as it finishes, so an interrupted run can be resumed. best.json holds the
-    result, for `resvm train --params`.
+    Every trial is logged when it finishes, so an interrupted run can be resumed. The result is
+    best.json, for `resvm train --params`.
 
     For example:
 
@@ -146,7 +146,9 @@ def tune(
 def show_tuning(result: SearchResult, request: TuneRequest) -> None:
     """Print the ten best trials, the winner of each method, and how to train it, on stderr."""
     metric = request.metric
-    how = "out of bag" if request.oob else f"by {request.folds} folds"
+    how = "out of bag" if request.oob else f"by {request.folds}-fold cross-validation"
+    if request.folds_file is not None:
+        how = f"by the folds in {request.folds_file}"
     say_row(
         "scored",
         f"{len(result.trials):,} trials {how} on {result.n_scored[0]:,} positive"
@@ -159,7 +161,7 @@ def show_tuning(result: SearchResult, request: TuneRequest) -> None:
         for winner in result.winners:
             say_row(winner.params["method"], f"{metric} {_scored(winner)}")
     say_row("winner", _described(result.best.params))
-    say_row("score", f"{metric} {_scored(result.best)}; selected, so optimistic")
+    say_row("score", f"{metric} {_scored(result.best)}; the best of many, so optimistic")
     if metric == "roc_areas" and (scores := result.best.trial.scores):  # few readers know this mean
         say_row("ROC area", f"{scores.values['roc_auc']:.4f}, P against U")
     say_row("train", train_command(request))
@@ -171,13 +173,13 @@ def show_task(result: TaskResult, task: Share) -> None:
     if result.missing:
         say_row("missing", f"tasks {as_ranges(result.missing)} of {task.count}")
     else:
-        say_row("next", "every candidate is scored; run the same command without --task")
+        say_row("next", "all candidates are scored; run the same command without --task")
 
 
 def print_task(
     result: TaskResult, task: Share, request: TuneRequest, notes: Sequence[Text]
 ) -> None:
-    """Print the same as versioned JSON on stdout."""
+    """Print the same information as versioned JSON on stdout."""
     print_json(
         "tune-task",
         {
@@ -256,7 +258,7 @@ def _described(params: dict[str, Any]) -> str:
     kind = f"{params['method']}, {params['kernel']}: "
     if "settings" in params:
         n_models = sum(setting.get("n_models", 1) for setting in params["settings"])
-        return kind + f"{len(params['settings'])} settings pooled, {n_models} members in all"
+        return kind + f"{len(params['settings'])} settings pooled, {n_models} members in total"
     numbers = {
         name: value
         for name, value in params.items()

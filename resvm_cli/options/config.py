@@ -25,15 +25,15 @@ NOT_IN_FILES = (NAME, "help")
 
 
 def add_config(command: Any, table: Sequence[str], tables: Sequence[str]) -> None:
-    """Give a command the option ``--config``; ``table`` is the path of its own TOML table.
+    """Add the option ``--config`` to a command; ``table`` is the path of the command's TOML table.
 
-    ``tables`` are the names that a file may have at its top level: the commands.
+    ``tables`` are the names of all tables that a file may contain: one per command.
     """
     option = TyperOption(
         param_decls=[CONFIG],
         metavar="FILE",
-        help=f"Options from a TOML file: long option names without the leading dashes, in the table"
-        f" [{'.'.join(table)}]. The command line wins.",
+        help=f"Read options from the table [{'.'.join(table)}] of a TOML file. Keys are long option"
+        " names without the leading dashes; the command line takes precedence.",
         is_eager=True,
         expose_value=False,
         callback=partial(_load, table, tables),
@@ -56,14 +56,16 @@ def _load(
         if key not in tables:
             raise _unknown(f"{name}: there is no command '{key}'", key, tables, "[{}]")
         if not isinstance(value, dict):
-            raise CommandLineError(f"{name}: {key} is not a table", f"options go below [{key}]")
+            raise CommandLineError(
+                f"{name}: {key} is not a table", f"put the options below [{key}]"
+            )
     own: Any = content
     for step in table:
         own = own.get(step) if isinstance(own, dict) else None
     header = f"[{'.'.join(table)}]"
     if not own or not isinstance(own, dict):
         found = ", ".join(f"[{key}]" for key in content) or "nothing"
-        raise CommandLineError(f"{name}: has no options in {header}", f"the file has {found}")
+        raise CommandLineError(f"{name}: no options in {header}", f"the file contains {found}")
     context.meta[NAME] = path  # an input, which no output may replace
     options = {
         long.removeprefix("--"): one
@@ -84,7 +86,7 @@ def _load(
         if f"--{key}" in one.secondary_opts:  # --no-x
             converted = not converted
         if defaults.get(one.name, converted) != converted:
-            raise CommandLineError(f"{where} contradicts another key", "give one of them")
+            raise CommandLineError(f"{where} conflicts with another key", "keep only one of them")
         if converted is not None:
             defaults[one.name] = converted
     context.default_map = {**(context.default_map or {}), **defaults}
@@ -108,11 +110,11 @@ def _unknown(message: str, key: str, known: Any, form: str) -> CommandLineError:
     hint = f"did you mean {form.format(near[0])}?" if near else None
     if hint is None and len(list(known)) < 20:
         hint = f"expected one of: {', '.join(known)}"
-    return CommandLineError(message, hint or "keys are long options, such as n-pos = 50")
+    return CommandLineError(message, hint or "keys are long option names, such as n-pos = 50")
 
 
 def _converted(option: Any, value: Any, where: str) -> Any:
-    """Return the value as Click expects it; None if it counts as not given."""
+    """Return the value as Click expects it; None if it means the same as no value."""
     if option.multiple:
         entries = value if isinstance(value, list) else [value]
         return [_single(option, entry, where) for entry in entries]
@@ -129,10 +131,10 @@ def _single(option: Any, value: Any, where: str) -> Any:
         "integer": is_number and isinstance(value, int),
         "int": is_number and isinstance(value, int),
         "float": is_number,
-    }.get(kind, is_number or isinstance(value, str))  # texts may be numbers: gamma = 0.5
+    }.get(kind, is_number or isinstance(value, str))  # text options accept numbers: gamma = 0.5
     if not fits:
-        raise CommandLineError(f"{where} is {value!r}; {EXPECTED.get(kind, 'text')} was expected")
+        raise CommandLineError(f"{where} must be {EXPECTED.get(kind, 'text')}, got {value!r}")
     if kind == "boolean":
-        # like a flag that is not given; --x/--no-x has both
+        # false means no flag, unless the option has both forms, --x/--no-x
         return value if value or option.secondary_opts else None
     return value if kind in EXPECTED else str(value)

@@ -1,9 +1,9 @@
 """Groups of options: a command takes a group as one argument, and each field is an option.
 
-Typer creates one option for each parameter of a command's signature. So a group is replaced by its
-fields in the signature, and the values are collected into the group when the command is called.
-Options are declared as ``--help`` shows them; those in the parameter table are generated from its
-rows. ``--help`` lists the most important options first.
+Typer creates one option for each parameter in a command's signature. Therefore, the signature lists
+the fields of a group instead of the group, and calling the command collects their values into the
+group. Options are declared as ``--help`` shows them; those in the parameter table are generated
+from it. ``--help`` lists the most important options first.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def argument(
 
 
 def option_group(group: type) -> Any:
-    """Make the fields of a class options of the commands that take it as an argument."""
+    """Turn a class into an option group: commands that take it have its fields as options."""
     group.options = dict(getattr(group, "options", {}))  # type: ignore[attr-defined]
     for name in group.__annotations__:
         declared = getattr(group, name, None)
@@ -83,7 +83,7 @@ def option_group(group: type) -> Any:
 
 
 def option_of(group: Any, name: str) -> Any:
-    """Return an option of a group, for another group that needs only some of its options."""
+    """Return an option of a group, to reuse it in another group."""
     return group.options[name]
 
 
@@ -124,7 +124,7 @@ def _type_of(parameter: Parameter) -> Any:
 
 
 def fold_options(command: Command) -> Command:
-    """Let a command take groups of options; each field of a group becomes an option."""
+    """Let a command take option groups; each field of a group becomes an option."""
     declared = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {
         name: parameter.annotation
@@ -155,7 +155,7 @@ def _reject_huge(values: dict[str, Any]) -> None:
     for name, value in values.items():
         if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
             option = name.replace("_", "-")
-            raise CommandLineError(f"--{option} is out of range; at most 2**53 was expected")
+            raise CommandLineError(f"--{option} must be at most 2**53, got {value}")
 
 
 def explicit_options(context: typer.Context) -> set[str]:
@@ -235,7 +235,7 @@ def _label(option: Any) -> str:
 
 
 def _usage(argument: Any, context: Any) -> list[str]:
-    """Return an argument in the usual notation; typer would put required ones in braces."""
+    """Return an argument in the usual notation; typer would put required arguments in braces."""
     del context
     return [str(argument.metavar)]
 

@@ -16,13 +16,13 @@ from resvm_cli.running.run import Run
 output_option = partial(option, panel=OUTPUT)
 running_option = partial(option, panel=RUNNING)
 
-JSON = output_option("--json", "Print the result as JSON on stdout.")
+JSON = output_option("--json", "Print the result as JSON to stdout.")
 FORCE = output_option("--force", "Replace an existing model.")
 SEED = running_option("--seed N", METHOD_TABLE["seed"].help, default=0)
 TASK = running_option(
     "--task I/N|auto[/N]",
-    "Do only part I of N (I starts at 1); auto reads the part from the array job of Slurm, PBS,"
-    " Grid Engine, LSF, HyperQueue, AWS Batch or Kubernetes.",
+    "Do only part I of N (I starts at 1); auto reads I and N from the environment of an array job"
+    " (Slurm, PBS, Grid Engine, LSF, HyperQueue, AWS Batch, Kubernetes).",
 )
 MEMBERS = running_option("--members A:B", "Train only members A to B - 1, numbered from 0.")
 QUIET = running_option("-q, --quiet", "Print only errors and warnings.")
@@ -46,7 +46,7 @@ class ClusterOptions:
         " (DASK_SCHEDULER_ADDRESS).",
     )
     cluster_timeout: float = running_option(
-        "--cluster-timeout S",
+        "--cluster-timeout SECONDS",
         "Seconds to wait for the scheduler and its workers.",
         default=30.0,
         min=0.1,
@@ -100,13 +100,13 @@ class TrainingRunOptions(RunningOptions):
 
     member_timeout: float | None = running_option(
         "--member-timeout SECONDS",
-        "Stop without writing anything if training one member takes longer.",
+        "Stop without writing anything if a member takes longer to train.",
         show_default="no limit",
     )
 
     memory_mb: float | None = running_option(
         "--memory-mb MB",
-        "Limit memory by using fewer threads and smaller caches and by training members in rounds.",
+        "Limit memory use: fewer threads, smaller caches, and members trained in rounds.",
         min=1,
         show_default="no limit",
     )

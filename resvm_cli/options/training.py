@@ -22,24 +22,24 @@ method_option = partial(option, panel="Method")
 ZERO_BASED = data_option("--zero-based", "Feature indices in the files start at 0.")
 GROUPS = data_option(
     "--groups FILE|qid",
-    "A file with one group name per row, or qid to use the qid: fields of the data. Rows of one"
-    " group are never split between a bag and the rows that it scores.",
+    "File with one group name per row, or qid for the data's qid: fields. No row is scored by a"
+    " member that was trained on another row of its group.",
 )
 ANNOTATE = output_option(
     "--annotate FILE",
-    "Write the table that was read with the results as further columns (.csv, .tsv or .parquet).",
+    "Write the input table with the results as additional columns (.csv, .tsv or .parquet).",
 )
 
 
 @option_group
 class TableFileOptions:
-    """The format of a table file, and the column that names its rows."""
+    """The format of a table, and its id column."""
 
     id_column: str | None = column_option("--id-column NAME", "Column with row ids.")
     missing: str | None = column_option(
         "--missing RULE",
-        "Missing values: refuse (fail), drop the row, or fill in zero or the column's mean or"
-        " median.",
+        "How to handle missing values: refuse (stop with an error), drop the row, or fill in zero"
+        " or the column's mean or median.",
         show_default="refuse",
         completions=("refuse", "drop", "zero", "mean", "median"),
     )
@@ -55,7 +55,7 @@ class TableFileOptions:
     )
     decimal_comma: bool = data_option("--decimal-comma", "Numbers are written 0,5 instead of 0.5.")
     array: str | None = data_option(
-        "--array NAME", "Matrix to read, if an .npz or HDF5 file has several."
+        "--array NAME", "Matrix to read, if an .npz or HDF5 file contains several."
     )
 
     def reading(self, positive_labels: list[str] | None = None, **roles: Any) -> TableReading:
@@ -79,11 +79,11 @@ class TableFileOptions:
 
 @option_group
 class PredictedTableOptions(TableFileOptions):
-    """The same for rows to predict: the model handles missing values and keeps all rows."""
+    """The same for rows to predict; the model fills in missing values, and no row is dropped."""
 
     missing: str | None = column_option(
         "--missing RULE",
-        "Missing values: as in training; zero fills in 0 where training refused or dropped them.",
+        "How to handle missing values; zero fills in 0 if training refused or dropped them.",
         show_default="as in training",
         completions=("refuse", "zero", "mean", "median"),
     )
@@ -99,7 +99,7 @@ class TableOptions(TableFileOptions):
         "Columns to use as features, separated by commas.",
         show_default="all others",
     )
-    drop: list[str] | None = column_option("--drop NAMES", "Columns to drop.")
+    drop: list[str] | None = column_option("--drop NAMES", "Columns to leave out.")
     categorical: list[str] | None = column_option(
         "--categorical NAMES", "Columns to one-hot encode.", show_default="text columns"
     )
@@ -122,7 +122,7 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
 def read_labels(
     table: TableOptions, positive: list[str] | None, negative: list[str] | None
 ) -> dict[str, Any]:
-    """Return the fields of TrainingInput that say which labels P and known negatives have."""
+    """Return the fields of TrainingInput that define the labels of P and known negatives."""
     reading = table.reading(positive, negative_labels=tuple(negative or ()))
     roles = reading.roles
     return {
@@ -145,8 +145,8 @@ class DataOptions:
     data: str | None = data_option("--data FILE", "One labeled file instead of -P and -U.")
     positive_label: list[str] | None = data_option(
         "--positive-label LABEL",
-        "With --data: rows with this label are P, all others are U. In a table, the label may be"
-        " text, and there may be several.",
+        "With --data: rows with this label are P, all others are U. For tables, labels may be text,"
+        " and the option may be repeated.",
     )
     positive_ids: str | None = data_option(
         "--positive-ids FILE",
@@ -155,8 +155,8 @@ class DataOptions:
     )
     known_negatives: str | None = data_option(
         "-N, --known-negatives FILE",
-        "Rows known to be negative. They are trained on like rows of U, with a penalty of their own"
-        " (--w-neg).",
+        "Rows known to be negative. Members train on them as on rows of U, but with a separate"
+        " penalty (--w-neg).",
     )
     negative_label: list[str] | None = data_option(
         "--negative-label LABEL", "With --data: rows with this label are known negatives."
@@ -168,7 +168,7 @@ class DataOptions:
     ids_file: str | None = data_option(
         "--ids-file FILE",
         "Ids of all rows in order, one per line.",
-        show_default="--id-column, or trailing comments, # name",
+        show_default="--id-column, or a comment at the end of each row, # id",
     )
     allow_missing: bool = data_option(
         "--allow-missing",
@@ -176,12 +176,12 @@ class DataOptions:
     )
     drop_repeated: bool = data_option(
         "--drop-repeated",
-        "Leave out rows of U that equal a row of P, or a known negative, or have its id.",
+        "Leave out rows of U that have the content or id of a row of P or of a known negative.",
     )
     weights: str | None = data_option(
         "--weights FILE",
         "Confidence in each known positive: one number from 0 to 1 per row of P (with"
-        " --positive-ids: after each id). Bags draw rows of P in proportion to it.",
+        " --positive-ids: after each id). Bags draw rows of P in proportion to these numbers.",
     )
     zero_based: bool = ZERO_BASED
     features: int | None = data_option(

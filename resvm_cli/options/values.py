@@ -1,4 +1,4 @@
-"""Turn what the user typed into values, or into an error that says what was expected."""
+"""Parse what the user typed, and report errors that say what was expected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 OF_LIBSVM = {
     "-s": "all members are C-SVMs; --method chooses resvm, bagging or cwsvm",
     "-w": "--w-pos replaces -w1 as the weight of P, and -c is the penalty for U",
-    "-b": "resvm predict --probability adds the chance that a row is positive",
+    "-b": "resvm predict --probability adds the probability that a row is positive",
     "-v": "resvm tune -v N scores by cross-validation",
     "-n": "all members are C-SVMs, which have no nu",
     "-p": "all members are C-SVMs, which have no epsilon",
@@ -65,7 +65,7 @@ def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
         if name == text:
             return name
     expected = f"{', '.join(names[:-1])} or {names[-1]}"
-    raise CommandLineError(f"{option} is '{text}'; {expected} was expected")
+    raise CommandLineError(f"{option} must be {expected}, got '{text}'")
 
 
 def parse_kernel(text: str) -> KernelName:
@@ -75,8 +75,8 @@ def parse_kernel(text: str) -> KernelName:
     kernels |= {str(number): name for number, name in enumerate(LIBSVM_KERNELS)}
     if text.lower() not in kernels:
         raise CommandLineError(
-            f"-t/--kernel is '{text}'; linear, poly, rbf, sigmoid, precomputed, 0 to 4,"
-            " tanimoto or minmax was expected"
+            "-t/--kernel must be linear, poly, rbf, sigmoid, precomputed, 0 to 4, tanimoto or"
+            f" minmax, got '{text}'"
         )
     return kernels[text.lower()]
 
@@ -103,13 +103,13 @@ def parse_number(option: str, text: str, expected: str = "a number") -> float:
             raise ValueError
         return number
     except ValueError:
-        raise CommandLineError(f"{option} is '{text}'; {expected} was expected") from None
+        raise CommandLineError(f"{option} must be {expected}, got '{text}'") from None
 
 
 def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
     """Return the part of an array job: I/N, or auto to read it from the batch system."""
     word, slash, after = text.partition("/")
-    expected = CommandLineError(f"--task is '{text}'; I/N, auto or auto/N was expected, I from 1")
+    expected = CommandLineError(f"--task must be I/N (I from 1 to N), auto or auto/N, got '{text}'")
     count = None
     if slash:
         count = _number(after)
@@ -124,7 +124,7 @@ def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
 
 
 class _ArrayJob(NamedTuple):
-    """The environment variables by which a batch system tells a task its number."""
+    """The environment variables that tell a task of a batch system its number."""
 
     variable: str
     base: int = 1  # the number of the first task, if the system fixes it
@@ -134,7 +134,7 @@ class _ArrayJob(NamedTuple):
     step: str = ""
 
 
-# HyperQueue comes first: its workers are often tasks of another system's array themselves
+# HyperQueue comes first: its workers are often array tasks of another batch system
 _ARRAY_JOBS = (
     _ArrayJob("HQ_TASK_ID"),
     _ArrayJob(
@@ -165,14 +165,14 @@ def _of_array(environment: Mapping[str, str], count: int | None) -> Share:
         if not 1 <= number <= count:
             tasks = f"{job.base} to {count + job.base - 1}"
             raise CommandLineError(
-                f"{job.variable} is {index}, but the tasks are {tasks}",
+                f"{job.variable} is {index}, but the tasks are numbered {tasks}",
                 f"the array must have {count} tasks, numbered {tasks}",
             )
         return Share(number, count)
     numbers = _task_numbers(job, environment)
     if index not in numbers:
         raise CommandLineError(
-            f"--task auto cannot tell the number of tasks from {job.variable} = {index}",
+            f"--task auto: the number of tasks is unknown ({job.variable} is {index})",
             f"use --task auto/N, with an array of N tasks numbered from {job.base}",
         )
     return Share(numbers.index(index) + 1, len(numbers))
@@ -200,8 +200,7 @@ def _array_index(environment: Mapping[str, str]) -> tuple[_ArrayJob, int]:
             return job, index
     *others, last = ARRAY_VARIABLES
     raise CommandLineError(
-        "--task auto, but this is not a task of an array job:"
-        f" none of {', '.join(others)} and {last} is set",
+        f"--task auto requires an array job, but none of {', '.join(others)} and {last} is set",
         "give the task explicitly: --task 3/16",
     )
 
@@ -216,7 +215,7 @@ def parse_members(text: str) -> range:
     matched = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
     if matched is None or not int(matched[1]) < int(matched[2]):
         raise CommandLineError(
-            f"--members is '{text}'; A:B was expected, such as 0:25 for members 0 to 24"
+            f"--members must be A:B, such as 0:25 for members 0 to 24, got '{text}'"
         )
     return range(int(matched[1]), int(matched[2]))
 
@@ -266,11 +265,11 @@ def _unknown_option(command: str, option: str, near: Sequence[str], every: str) 
 def _bad_value(option: str, message: str) -> str:
     if wrong := re.fullmatch(r"'(.*)' is not a valid ([a-z ]+?)\.?", message, re.DOTALL):
         expected = EXPECTED.get(wrong[2].removesuffix(" range"), wrong[2])
-        return f"{option} is '{wrong[1]}'; {expected} was expected"
+        return f"{option} must be {expected}, got '{wrong[1]}'"
     if outside := re.fullmatch(r"(.*) is not in the range x>=(\S+?)\.?", message):
-        return f"{option} is {outside[1]}; at least {outside[2]} was expected"
+        return f"{option} must be at least {outside[2]}, got {outside[1]}"
     if outside := re.fullmatch(r"(.*) is not in the range (\S+)<=x<=(\S+?)\.?", message):
-        return f"{option} is {outside[1]}; {outside[2]} to {outside[3]} was expected"
+        return f"{option} must be from {outside[2]} to {outside[3]}, got {outside[1]}"
     return f"{option}: {message.rstrip('.')}"
 
 
@@ -284,7 +283,7 @@ def _words(text: str, arguments: Sequence[str]) -> Sequence[str]:
 def _surplus(command: str, words: Sequence[str], every: str) -> CommandLineError:
     named = " ".join(words)
     if command.split()[-1] not in ("train", "tune", "rank"):
-        return CommandLineError(f"{command} takes no argument {named}", every)
+        return CommandLineError(f"{command}: unexpected argument: {named}", every)
     # svm-train train.svm model
     data, *target = map(shlex.quote, words[:2])
     where = f" -o {target[0]}" if target else ""

@@ -1,4 +1,4 @@
-"""What reports draw: self-contained HTML pages, and plots with matplotlib.
+"""Self-contained HTML pages and matplotlib plots for reports.
 
 A page holds style, chart functions, data and one command's script. Its content security policy
 forbids all network connections, so it can be emailed and opened anywhere, and allows only the
@@ -80,7 +80,7 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 
 
 def _digest(content: str) -> str:
-    """Return an element's content as a source that a content security policy allows."""
+    """Return the digest by which a content security policy allows an element's content."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
@@ -102,7 +102,7 @@ def kind_of(path: str, option: str = "--plot") -> Kind:
 def saved(figure: Any, kind: Kind, margin: float | None = None) -> bytes:
     """Return the figure as the bytes of a file, without dates.
 
-    With a margin, in inches, the page fits what is drawn, and no title is cut off at its edge.
+    With a margin in inches, the page is fitted to the drawing, so that no title is cut off.
     """
     target = io.BytesIO()
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}

@@ -1,4 +1,4 @@
-"""What reports draw with rich: tables, and progress on stderr."""
+"""Tables, and progress on stderr, drawn with rich."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rendered(table: Any, width: int | None, *, colors: bool = False) -> str:
 
 
 class Progress:
-    """Progress: a live bar on a terminal, otherwise a line every 30 seconds."""
+    """Shows progress: a live bar on a terminal, otherwise a line every 30 seconds."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet

@@ -1,4 +1,4 @@
-"""Notes and errors on stderr; data and JSON on stdout. What needs rich is in console.py.
+"""Notes and errors on stderr; data and JSON on stdout. Code that needs rich is in console.py.
 
 Parameters named in the engine's messages are shown as command-line options.
 """
@@ -19,10 +19,10 @@ from resvm_cli.files.streams import as_unicode, write_stdout
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# Control characters that reverse the order in which the rest of a line is shown.
+# Control characters that change the direction in which the rest of a line is shown.
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-SCHEMA = 1  # of JSON results
-# Options that are not -- plus the parameter's name.
+SCHEMA = 1  # version of the JSON results
+# Parameters whose option is not simply -- followed by their name.
 SPECIAL = {
     "positives": "-P",
     "unlabeled": "-U",
@@ -131,7 +131,7 @@ def print_result(kind: str, result: DataclassInstance) -> None:
 
 
 def finite(value: Any) -> Any:
-    """Return the data with null for nan and infinities, which JSON does not have."""
+    """Return the data with None instead of nan and infinities, which JSON lacks."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

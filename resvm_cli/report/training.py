@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def report(result: TrainResult, *, json: bool, quiet: bool) -> None:
-    """Report a new model on stderr unless ``quiet``, and as JSON on stdout if asked to."""
+    """Report a new model on stderr unless ``quiet``, and as JSON on stdout if ``json``."""
     if not quiet:
         _show(result)
     if json:
@@ -69,10 +69,8 @@ def _setting(plan: Plan) -> list[tuple[str, str]]:
     if plan.w_neg is not None:
         penalties += f", known negatives {plan.c_neg:.12g} (w_neg {plan.w_neg:g})"
     rows = [("kernel", _kernel(plan.kernel)), ("penalties", penalties), ("solver", solver)]
-    if plan.relevance_power is not None:
-        rows.append(("weights", f"of features in each bag: {plan.feature_weights}"))
     if plan.method != "cwsvm":
-        rows.append(("members", f"{plan.n_models}, each of {bags_of([plan])}"))
+        rows.append(("members", f"{plan.n_models}, each trained on {bags_of([plan])}"))
     return rows
 
 
@@ -91,7 +89,7 @@ def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
     """Return the report lines for a model that pools several settings."""
     rows = [
         ("kernel", plan.kernel_names),
-        ("members", f"{plan.n_models} of {len(plan.plans)} settings, pooled by weight:"),
+        ("members", f"{plan.n_models} from {len(plan.plans)} settings, pooled by weight:"),
     ]
     for each, weight in zip(plan.plans, plan.weights, strict=True):
         gamma = f", gamma {each.kernel.gamma:.3g}" if each.kernel.uses_gamma else ""
@@ -106,7 +104,7 @@ def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
 
 
 def _own(setting: Plan, plan: ModelPlan) -> str:
-    """Return what distinguishes this setting from the model's others, besides its numbers."""
+    """Return what distinguishes this setting from the model's others, apart from numbers."""
     words: list[str] = []
     if len({each.kernel.name for each in plan.plans}) > 1:
         words.append(setting.kernel.name)
@@ -139,7 +137,7 @@ def bags_of(plans: Sequence[Plan]) -> str:
 def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
     """Return the report lines for the threshold and the out-of-bag separation of P from U."""
     threshold = expected.threshold
-    # beyond 0 and 1, all members vote alike, and d(x) is their sum
+    # outside 0 to 1, all members vote alike, and the decision value is their sum
     is_sum = expected.rule == "votes" and not 0 <= threshold.value <= 1
     text = f"{'decision value' if is_sum else expected.rule} above {threshold.value:.4g}"
     if threshold.recall is not None and threshold.share is not None:

@@ -31,7 +31,7 @@ def test_every_bad_line_is_listed(resvm, tmp_path):
     assert ran.code == 3
     found = ran.out.decode().splitlines()
     assert [line.split(":")[1] for line in found[:4]] == ["3", "17", "18", "44"]
-    assert "not sound, bad lines: 4" in ran.out.decode()
+    assert "not valid, bad lines: 4" in ran.out.decode()
     few = resvm("check", "bad.svm", "--max", 2, cwd=tmp_path).out.decode().splitlines()
     assert few[2] == "... and 2 more bad lines"
     file = told(resvm, tmp_path / "bad.svm", "--max", 3, code=3)
@@ -86,13 +86,13 @@ def test_several_files_and_stdin(resvm, tmp_path):
     (tmp_path / "b").write_bytes(b"")
     ran = resvm("check", "a", "b", "-", cwd=tmp_path, stdin=b"1 1:1\n")
     assert ran.code == 3
-    assert "not sound: b" in ran.err
+    assert "bad lines in b" in ran.err
     assert "b: no rows" in ran.out.decode()
     assert b"stdin\n" in ran.out
     assert resvm("check", "nowhere", cwd=tmp_path).code == 5
     some = resvm("check", "nowhere", "a", cwd=tmp_path)
     assert some.code == 5
-    assert b"sound" in some.out
+    assert b"state  valid" in some.out
     assert "nowhere: cannot read" in some.err
 
 

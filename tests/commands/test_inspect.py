@@ -195,8 +195,8 @@ def test_importance_is_tsv_by_name_and_needs_the_training_data(resvm, problem, m
     assert resvm("inspect", model, "--importance", *data, "-j", 2).out == ran.out
     other = ("-P", problem / "unl.svm", "-U", problem / "pos.svm")
     for arguments, code, words in (
-        (("--importance",), 2, "requires the data that the model was trained on"),
-        (data, 2, "only --importance uses the data"),
+        (("--importance",), 2, "--importance requires the training data"),
+        (data, 2, "used only with --importance"),
         (("--importance", "--weights", *data), 2, "either --weights or --importance"),
         (("--importance", *other), 4, "trained on different data"),
     ):

@@ -120,7 +120,7 @@ def test_a_part_is_not_written_into_a_directory_of_something_else(problem, model
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--task", "1/2"], "--task needs -o"),
+        (["--task", "1/2"], "--task requires -o"),
         (["--task", "1/2", "--members", "0:2", "-o", "x"], "cannot be combined"),
         (["--task", "1/2", "--force", "-o", "x"], "--task and --force cannot be combined"),
         (["--members", "40:60", "-o", "x"], "the model has members 0 to 49"),

@@ -203,7 +203,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
 
 def test_a_choice_is_refused_with_the_names_to_choose_from():
     assert parse_choice("--pet", "cat", ("cat", "dog", "cow")) == "cat"
-    with pytest.raises(CommandLineError, match="--pet is 'Cat'; cat, dog or cow was expected"):
+    with pytest.raises(CommandLineError, match="--pet must be cat, dog or cow, got 'Cat'"):
         parse_choice("--pet", "Cat", ("cat", "dog", "cow"))
 
 

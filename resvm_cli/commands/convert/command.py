@@ -30,10 +30,11 @@ def convert(
     ),
     table: TableOptions,
     positive_label: list[str] | None = column_option(
-        "--positive-label LABEL", "Rows with this label become 1, all others 0; may be repeated."
+        "--positive-label LABEL",
+        "Rows with this label get the label 1, all others 0; may be repeated.",
     ),
     like: str | None = column_option(
-        "--like MAP", "Use the features in this file, written by --map, or of this model."
+        "--like MAP", "Use the features of a file written by --map, or of a model."
     ),
     smiles_column: str | None = molecule_option(
         "--smiles-column NAME",
@@ -50,7 +51,7 @@ def convert(
     zero_based: bool = ZERO_BASED,
     output: str | None = output_option(
         "-o, --output FILE",
-        "Output file; .csv, .tsv, .npy and .npz set the format, otherwise svmlight.",
+        "Output file; the extensions .csv, .tsv, .npy and .npz set the format.",
         show_default="stdout",
     ),
     positives: str | None = output_option("-P, --positives FILE", "Output file for positive rows."),
@@ -61,10 +62,10 @@ def convert(
         "--to FORMAT",
         "Output format: svmlight, csv, tsv, npy or npz.",
         completions=("svmlight", "csv", "tsv", "npy", "npz"),
-        show_default="from the extension of -o",
+        show_default="from the extension of -o, else svmlight",
     ),
     feature_map: str | None = output_option(
-        "--map FILE", "Write the name of each feature to a JSON file."
+        "--map FILE", "Write the feature names to a JSON file."
     ),
     json: bool = JSON,
     quiet: bool = QUIET,

@@ -76,7 +76,7 @@ class ConvertRequest:
                 f"{{to:{self.format}}} cannot write to stdout", f"use {{output:NAME.{self.format}}}"
             )
         if self.write_map == STDOUT:
-            raise ParameterError("{map} must be the name of a file")
+            raise ParameterError("{map} cannot write to stdout", "give the name of a file")
         self.reading.check()
         roles = self.roles
         bits_fit = roles.bits is None or MIN_BITS <= roles.bits <= MAX_BITS
@@ -167,7 +167,7 @@ def _known_features(path: str) -> FeatureMap:
     known = stored_encoding(read_manifest(path))
     if known is None:
         raise ModelError(
-            f"{path}: was not trained on a table, so it does not know any columns",
+            f"{path}: was not trained on a table, so it has no column names",
             Message("use the map of the table: {like:MAP}"),
         )
     return known
@@ -227,12 +227,12 @@ def _write(request: ConvertRequest, rows: _Rows, run: Run) -> ConvertResult:
 
 
 def _svmlight(block: Block) -> bytes:
-    """Format rows, with 0 for missing labels: a row without features would be a blank line."""
+    """Format rows, with 0 for missing labels; a row without features would be a blank line."""
     return format_block(replace(block, labels=np.nan_to_num(block.labels)))
 
 
 class _Counted:
-    """Passes blocks through, counting rows, positives and features."""
+    """Passes blocks through and counts rows, positives and features."""
 
     def __init__(self, name: str, run: Run) -> None:
         self._name = name
@@ -266,7 +266,7 @@ def _require_rows(
     table = rows.features
     if table is not None and table.unseen and not counted.max_index:
         raise DataError(
-            f"{rows.name}: no row has a feature, because none of its categories is in"
+            f"{rows.name}: no row has any features, because none of the categories is in"
             f" {name_of(request.like or '')}",
             Message("use a map that {map:FILE} wrote for a table with the same columns"),
         )
@@ -320,7 +320,7 @@ def _csv_lines(rows: _Rows, counted: _Counted, separator: str) -> Iterator[bytes
 
 
 def _warnings(request: ConvertRequest, table: TableFeatures | None) -> Iterator[Text]:
-    """Yield notes on what may be wrong with the result."""
+    """Yield notes on possible problems with the result."""
     if table is not None:
         if request.like is None:
             yield from doubtful_columns(table)
@@ -336,11 +336,11 @@ def _remarks(request: ConvertRequest, rows: _Rows, counted: _Counted) -> Iterato
             if "smiles" in name.lower():
                 text += "; for fingerprints use {smiles_column} {column}"
             elif n_values == counted.n_rows > 1 and like is None:
-                text += ", no two rows are the same; if it contains ids, use {id_column} {column}"
+                text += ", and every row has its own; if these are ids, use {id_column} {column}"
             yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
         if like is None and table.categories and request.write_map is None:
-            yield Message("use {map:FILE} to save the feature names, for {like:FILE} later")
+            yield Message("use {map:FILE} to save the feature names for later use with {like:FILE}")
     if counted.has_qids and request.format != "svmlight":
-        yield "qid: is only kept in svmlight text"
+        yield "qid: fields are kept only in svmlight text"
     if request.format == "npy" and (counted.has_labels or counted.has_ids):
         yield "a .npy file contains only features; .npz keeps labels and ids too"

@@ -176,15 +176,15 @@ def _threshold(text: str) -> float | ThresholdRule:
 
     if kind == "top":
         if not (amount.isdecimal() and len(amount) < 17 and 0 < int(amount) < 2**53):
-            raise CommandLineError(f"{option} is '{text}'; a positive number of rows was expected")
+            raise CommandLineError(f"{option} must be a positive number of rows, got '{text}'")
         return ThresholdRule("top", int(amount))
     if kind not in ("recall", "fraction"):
         raise CommandLineError(
-            f"{option} is '{text}'; a number, recall=R, top=K or fraction=F was expected"
+            f"{option} must be a number, recall=R, top=K or fraction=F, got '{text}'"
         )
     share = parse_number(option, amount, "a fraction in (0, 1]")
     if not 0 < share <= 1:
-        raise CommandLineError(f"{option} is '{text}'; a fraction in (0, 1] was expected")
+        raise CommandLineError(f"{option} must be a fraction above 0 and at most 1, got '{text}'")
     return ThresholdRule(kind, share)  # type: ignore[arg-type]
 
 

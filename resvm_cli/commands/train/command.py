@@ -1,4 +1,4 @@
-"""resvm train."""
+"""The options of resvm train."""
 
 from __future__ import annotations
 
@@ -53,21 +53,19 @@ def train(
     force: bool = FORCE,
     json: bool = JSON,
     resume: bool = output_option(
-        "--resume", "Resume an interrupted training; finished members are next to -o."
+        "--resume", "Continue an interrupted run, whose finished members are saved next to -o."
     ),
-    grow: int | None = method_option(
-        "--grow N", "Extend the model in -o to N members; existing members are kept."
-    ),
+    grow: int | None = method_option("--grow N", "Add members to the model in -o until it has N."),
     task: str | None = TASK,
     members: str | None = MEMBERS,
     seed: int = SEED,
     cluster: ClusterOptions,
     running: TrainingRunOptions,
 ) -> None:
-    """Learn from known positives and unlabeled rows; write a model directory.
+    """Train a model on known positives and unlabeled rows.
 
-    By default, trains a robust ensemble of 50 rbf SVMs, with bag sizes and gamma derived from the
-    data, and prints the values chosen.
+    The default is a robust ensemble of 50 SVMs with rbf kernels. Bag sizes and gamma are derived
+    from the data and printed.
 
     For example:
 
@@ -106,7 +104,7 @@ def train(
 
 
 def _check_together(explicit: set[str]) -> None:
-    """Reject contradictory options, and an output path that all tasks would share."""
+    """Reject options that cannot be combined, and tasks that would share an output path."""
     modes = [name for name in ("grow", "task", "members") if name in explicit]
     if len(modes) > 1:
         raise CommandLineError(f"--{modes[0]} and --{modes[1]} cannot be combined")
@@ -122,7 +120,7 @@ def _check_together(explicit: set[str]) -> None:
         raise CommandLineError(f"--{mode} and --{option} cannot be combined", why)
     if mode != "grow" and "output" not in explicit:
         raise CommandLineError(
-            f"--{mode} needs -o: every part needs its own directory", "such as -o part-3"
+            f"--{mode} requires -o: every part needs its own directory", "for example, -o part-3"
         )
 
 

@@ -1,4 +1,4 @@
-"""Train a model directory, or a part of one, from files; resume and grow models.
+"""Train a model, or a part of one, from files; resume training and grow models.
 
 Long or resumed runs save finished members in a part directory next to the target until the model is
 complete. The tasks of an array job each write a part to their own directory.
@@ -61,7 +61,7 @@ from resvm_cli.training.train import (
     unfinished_note,
 )
 
-# Multiplications: 1 to 2.5 minutes on one core. Longer runs save members as they are finished.
+# Multiplications that take 1 to 2.5 minutes on one core. Longer runs save finished members.
 LONG_WORK = 3e11
 
 
@@ -117,7 +117,7 @@ def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[T
 
 
 def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Return the choice; out-of-bag scores decide whatever it leaves open."""
+    """Return the choice, completed by out-of-bag scores if it leaves anything open."""
     if choice.auto is None and not data.scaling_is_open:
         return choice
     from resvm_cli.tuning.tune import choose_settings  # slow to import
@@ -128,12 +128,14 @@ def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
 def train_share(
     source: TrainingInput, choice: TrainingChoice, wanted: Share | range, target: str, run: Run
 ) -> PartResult:
-    """Train some members of a model into a part; existing members are kept."""
+    """Train some members of a model and save them as a part; existing members are kept."""
     check(source, choice)
     check_part_target(target)
     if choice.auto is not None:
         run.notice(
-            Message("every task repeats the search of {auto:True}; tune once, then use {params}")
+            Message(
+                "every task repeats the {auto:True} search; to search once, use tune and {params}"
+            )
         )
     with _read(source.for_kernel(choice.params.kernel), choice, run) as data:
         choice = _choose(data, choice, run)
@@ -149,8 +151,8 @@ def train_share(
             )
         if not members:
             run.notice(
-                f"nothing to do: the model has {plan.n_models} members, fewer than there are tasks"
-                f" (this is {wanted})"
+                f"nothing to do for task {wanted}: there are more tasks than members"
+                f" ({plan.n_models})"
             )
             return PartResult(target, members, 0, plan.n_models)
         share = wanted if isinstance(wanted, Share) else None
@@ -203,7 +205,7 @@ def _discard_finished_part(target: str) -> None:
 
 
 def _is_part_of_model(path: str, target: str) -> bool:
-    """Whether a part belongs to the existing model, whichever members the part still has."""
+    """Whether a part belongs to the existing model, even if it lacks some members."""
     try:
         description = PartDirectory.read(path).description
         manifest = read_manifest(target)
@@ -315,7 +317,7 @@ def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, r
         if name == "numeric_fingerprint":
             run.notice(
                 "the model was trained on a machine that rounds differently: the result is not"
-                " byte-for-byte identical to a single run"
+                " byte-for-byte identical to that of a single run"
             )
             continue
         remove_part(part.path)
@@ -332,15 +334,15 @@ def _different_encoding(target: str, there: dict[str, Any], here: dict[str, Any]
     rules = there.get("missing"), here.get("missing")
     if rules[0] != rules[1] and None not in rules:
         return ModelError(
-            f"{target}: was trained with another rule for missing values: {rules[0]} then,"
+            f"{target}: was trained with a different rule for missing values: {rules[0]} then,"
             f" {rules[1]} now",
-            Message("omit {missing}: the model has its own rule"),
+            Message("omit {missing} to use the model's rule"),
         )
     then, now = ({one["name"]: one for one in map.get("columns", ())} for map in (there, here))
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     where = f": column '{names[0]}' differs" if names else ""
     return ModelError(
-        f"{target}: was trained with another encoding of the columns{where}",
+        f"{target}: was trained with a different encoding of the columns{where}",
         Message("train it again with a larger {n_models}"),
     )
 
@@ -373,7 +375,7 @@ def _adopt_members(
         )
     for number, entry in enumerate(entries):
         text = read_member(target, number, entry)
-        # a manifest stores only the number of unconverged members, so which ones does not matter
+        # a manifest stores only the number of unconverged members, so any of them may be marked
         converged = number >= stored.manifest["unconverged"]
         part.add(number, text, converged, values[number])
 

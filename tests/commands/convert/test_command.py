@@ -141,8 +141,8 @@ def test_advice_can_be_typed_as_it_stands(resvm, folder):
 def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
     table = b"who,SMILES,kind\nx,CC,s\ny,CO,s\nz,CN,t\n"
     told = converted(resvm, folder, "-", stdin=table).err
-    assert "'who' is categorical: 3 features, one per value, no two rows are the same;" in told
-    assert "no two rows are the same; if it contains ids, use --id-column who" in told
+    assert "'who' is categorical: 3 features, one per value, and every row has its own;" in told
+    assert "every row has its own; if these are ids, use --id-column who" in told
     assert "ids, use --id-column who" in told
     assert "for fingerprints use --smiles-column SMILES" in told
     assert "--id-column kind" not in told
@@ -271,8 +271,8 @@ def test_names_are_not_taken_for_categories(resvm, folder):
         (("-o", "d.csv"), "-o/--output would write to d.csv, which is an input (FILE)"),
         (("--to", "npz"), "--to npz cannot write to stdout"),
         (("--positive-label", "g"), "--positive-label needs --label-column"),
-        (("--missing", "guess"), "--missing is 'guess'"),
-        (("--to", "xls"), "--to is 'xls'"),
+        (("--missing", "guess"), "got 'guess'"),
+        (("--to", "xls"), "got 'xls'"),
         (("--separator", "ab"), "--separator must be one character or tab, got 'ab'"),
     ],
 )

@@ -64,7 +64,7 @@ def test_a_table_without_any_feature_of_the_map_is_refused(form, feature_map, tm
     content |= {"columns": [column], "features": ["colour=x", "colour=y"]}
     feature_map.write_text(json.dumps(content))
     ran = convert_like(feature_map, "--to", form, "-o", tmp_path / "out")
-    assert_exit(ran, 3, "x.csv: no row has a feature", "for a table with the same columns")
+    assert_exit(ran, 3, "x.csv: no row has any features", "for a table with the same columns")
     assert not (tmp_path / "out").exists()
 
 

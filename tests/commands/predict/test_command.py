@@ -250,7 +250,7 @@ def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
     assert (low[:, 0] == 1).all()
     ran = resvm("predict", model, problem / "test.svm", "-T", "high")
     assert ran.code == 2
-    assert "-T/--threshold is 'high'; a number, recall=R, top=K or fraction=F" in ran.err
+    assert "-T/--threshold must be a number, recall=R, top=K or fraction=F" in ran.err
     assert resvm("predict", model, problem / "test.svm", "-T", "nan").code == 2
 
 
@@ -401,7 +401,7 @@ def test_a_reader_that_leaves_ends_it_quietly(model, problem):
 def test_an_unknown_format_is_exit_2(form, model, resvm):
     ran = resvm("predict", model, "--format", form)
     assert ran.code == 2
-    assert "text, tsv, csv or jsonl was expected" in ran.err
+    assert "--format must be text, tsv, csv or jsonl" in ran.err
 
 
 def test_a_model_with_a_line_removed_is_exit_4(model, resvm, tmp_path):

@@ -475,7 +475,7 @@ def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm
         (("--json", "--format", "csv"), "give either --json or --format, not both"),
         (("--force",), "requires -o"),
         (("-o", "my list.tsv"), "resvm rank ... > 'my list.tsv', without -o"),
-        (("--format", "xml"), "tsv, csv or jsonl was expected"),
+        (("--format", "xml"), "--format must be tsv, csv or jsonl"),
     ],
 )
 def test_what_makes_no_sense_is_exit_2_with_the_reason(more, message, resvm):

@@ -172,7 +172,7 @@ def test_what_was_chosen_is_printed_and_stored(problem, resvm, tmp_path):
         "30 positive, 100 unlabeled rows, 5 features",
         f"rbf, gamma {gamma:.6g}",
         "C_P 1.16666666667, C_U 1 (w_pos 0.7)",
-        "50, each of 30 positive and 50 unlabeled rows",
+        "50, each trained on 30 positive and 50 unlabeled rows",
         "votes above 0.",
         "% of U out of bag",
         "ROC area  0.",
@@ -345,7 +345,7 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["--data", "x"], "--data needs --positive-label"),
         (["--data", "x", "--positive-label", "1", "-P", "y"], "not both"),
         (["-P", "x", "-U", "y", "--positive-label", "1"], "--positive-label requires --data"),
-        (["-P", "x", "-U", "y", "-t", "fourier"], "-t/--kernel is 'fourier'"),
+        (["-P", "x", "-U", "y", "-t", "fourier"], "got 'fourier'"),
         (["-P", "x", "-U", "y", "-g", "wide"], "--gamma must be a number, 'scale' or 'auto'"),
         (["-P", "x", "-U", "y", "--method", "forest"], "or 'cwsvm', got 'forest'"),
         (["-P", "x", "-U", "y", "-c", "0"], "--c-unl must be positive and finite, got 0"),
@@ -390,7 +390,7 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["-P", "x", "-U", "y", "--solver", "liblinear"], "trains only linear members"),
         (["-P", "x", "-U", "y", "-B", "1"], "--bias applies to LIBLINEAR"),
         (["-P", "x", "-U", "y", "--no-such-option"], "has no option --no-such-option"),
-        (["-P", "x", "-U", "y", "-c", "much"], "a number was expected"),
+        (["-P", "x", "-U", "y", "-c", "much"], "-c/--c-unl must be a number, got 'much'"),
     ],
 )
 def test_a_wrong_command_line_is_exit_2_before_any_file_is_read(
