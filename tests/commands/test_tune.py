@@ -275,7 +275,7 @@ def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
         (
             '{"kind": "resvm-params", "format": 1, "method": "resvm", "kernel": "rbf",'
             ' "scale": "none", "n_pos": "many"}',
-            "n_pos is 'many'",
+            "invalid n_pos 'many'",
         ),
     ],
 )
@@ -291,7 +291,7 @@ def test_auto_tunes_then_trains_and_keeps_what_was_given(problem, resvm, tmp_pat
     ran = resvm(*arguments, "--auto", "--n-models", 40, "-c", 2.5, "-o", tmp_path / "a", "--json")
     assert ran.code == 0, ran.err
     assert "tuned out of bag" in ran.err
-    assert re.search(r"has a ROC area of 0\.\d{4}, P against U", ran.err)
+    assert re.search(r"has a ROC area of 0\.\d{4} for P against U", ran.err)
     groups = json.loads(ran.out)["manifest"]["groups"]
     assert {group["parameters"]["c_unl"] for group in groups} == {2.5}
     assert sum(group["members"] for group in groups) == 40
