@@ -183,7 +183,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
         decimal_comma=True,
         array="X",
     )
-    source = DataOptions(**values).training_input("standard", table, groups="g", keep_ids=True)
+    source = DataOptions(**values).training_input("standard", table, groups="g", unchecked=True)
     roles = ColumnRoles(
         label="y",
         positive_labels=("1",),
@@ -197,7 +197,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
     reading = TableReading(roles, "\t", header=False, decimal_comma=True, array="X")
     values |= {"scale": "standard", "positive_label": 1.0, "negative_label": -1.0}
     values["table"] = reading
-    assert source == TrainingInput(**values, groups="g", keep_ids=True)
+    assert source == TrainingInput(**values, groups="g", unchecked=True)
     assert DataOptions().training_input(None, TableOptions()) == TrainingInput()
 
 
