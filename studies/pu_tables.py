@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import friedmanchisquare
 
-from resvm_cli.metrics.significance import average_ranks, holm, wilcoxon_p
+from resvm_cli.benchmark.tables import wilcoxon_p
+from resvm_cli.benchmark.verdicts import average_ranks, holm
 from studies.markdown import markdown_table
 from studies.pu_tasks import TASKS
 from studies.pu_warnings import warnings_table

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from resvm_cli.benchmark.data import COMPARED, PUBLISHED_CWSVM
 from resvm_cli.benchmark.results import (
@@ -21,7 +22,6 @@ from resvm_cli.benchmark.results import (
     PublishedParameters,
     PublishedResult,
 )
-from resvm_cli.metrics import significance
 from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.records import dataclass
 
@@ -120,10 +120,40 @@ def data_set_of(task: str) -> str:
     return family if family in MULTICLASS and number.isdecimal() else task
 
 
+def wilcoxon_p(first: npt.ArrayLike, second: npt.ArrayLike, alternative: str = "greater") -> float:
+    """Return the p-value of Wilcoxon's signed-rank test; 1 if all pairs are equal."""
+    from scipy.stats import wilcoxon
+
+    difference = np.asarray(first, np.float64) - np.asarray(second, np.float64)
+    if not np.any(difference):
+        return 1.0
+    return float(wilcoxon(difference, alternative=alternative).pvalue)
+
+
+def shared_wins(values: npt.ArrayLike) -> list[float]:
+    """Count how often each column has the largest value in a row; ties are split equally."""
+    table = np.asarray(values, np.float64)
+    best = table == table.max(axis=1, keepdims=True)
+    return [float(count) for count in (best / best.sum(axis=1, keepdims=True)).sum(axis=0)]
+
+
+def student_interval(values: npt.ArrayLike) -> tuple[float, float]:
+    """Return Student's 95 % t interval of the mean; nan if there are fewer than two values."""
+    from scipy.stats import t
+
+    sample = np.asarray(values, np.float64)
+    if len(sample) < 2:
+        return float("nan"), float("nan")
+    reach = float(
+        t.ppf((1 + 0.95) / 2, len(sample) - 1) * sample.std(ddof=1) / math.sqrt(len(sample))
+    )
+    return float(sample.mean()) - reach, float(sample.mean()) + reach
+
+
 def estimate(values: Sequence[float]) -> Estimate:
     """Return mean and interval in percent, from areas given as fractions."""
     sample = 100 * np.asarray(values, np.float64)
-    low, high = significance.student_interval(sample)
+    low, high = student_interval(sample)
     bounds = (None, None) if math.isnan(low) else (max(0.0, low), min(100.0, high))
     return Estimate(len(sample), float(sample.mean()), *bounds)
 
@@ -165,7 +195,7 @@ def wins_of(table: FloatArray, methods: Sequence[str]) -> dict[str, float]:
     """Return how often each method was best; empty if there is nothing to compare."""
     if not len(table) or len(methods) < 2:
         return {}
-    return dict(zip(methods, significance.shared_wins(table), strict=True))
+    return dict(zip(methods, shared_wins(table), strict=True))
 
 
 def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str) -> float | None:
@@ -173,7 +203,7 @@ def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str
     if first not in methods or second not in methods or len(table) < 2:
         return None
     columns = methods.index(first), methods.index(second)
-    return significance.wilcoxon_p(table[:, columns[0]], table[:, columns[1]])
+    return wilcoxon_p(table[:, columns[0]], table[:, columns[1]])
 
 
 def setting_table(
@@ -347,7 +377,7 @@ def interval_widths(table: SettingTable, published: PublishedTable) -> tuple[Int
         narrower = p_value = None
         if method != "resvm" and "resvm" in widths:
             narrower = int((widths["resvm"] < own_widths).sum())
-            p_value = significance.wilcoxon_p(own_widths, widths["resvm"])
+            p_value = wilcoxon_p(own_widths, widths["resvm"])
         rows.append(
             IntervalWidth(
                 table.setting, method, len(keys), float(own_widths.mean()),
@@ -404,5 +434,5 @@ def _margin(
     return Margin(
         setting, tasks, method, len(pairs), float(np.mean(ahead)), float(np.mean(by_steps)),
         float(np.mean(theirs)) if len(theirs) == len(pairs) else None,
-        significance.wilcoxon_p(ahead, np.zeros(len(ahead))) if len(ahead) > 1 else None,
+        wilcoxon_p(ahead, np.zeros(len(ahead))) if len(ahead) > 1 else None,
     )  # fmt: skip

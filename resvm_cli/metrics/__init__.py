@@ -1,1 +1,1 @@
-"""Metrics of rankings, with confidence intervals and significance tests."""
+"""Ranking metrics, with confidence intervals."""

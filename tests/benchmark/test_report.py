@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from resvm_cli.benchmark import tables
 from resvm_cli.benchmark.report import cost_ratio, report
 from resvm_cli.benchmark.results import PublishedResult, read_published
 from resvm_cli.benchmark.sections import sections
 from resvm_cli.benchmark.tables import Estimate, data_set_of, stars, verdict_on
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.metrics import significance
 from tests import fake_benchmark as fake
 
 METHODS = fake.METHODS
@@ -136,7 +136,7 @@ def test_wins_are_scaled_to_twenty_repetitions_and_divided_among_digits(tmp_path
 
 
 def test_a_shared_first_place_is_divided():
-    assert significance.shared_wins([[1, 1, 0], [1, 1, 1], [0, 0, 2]]) == pytest.approx(
+    assert tables.shared_wins([[1, 1, 0], [1, 1, 1], [0, 0, 2]]) == pytest.approx(
         [1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3 + 1]
     )
 
@@ -273,7 +273,7 @@ def test_widths_compare_resvm_with_the_others(run, lines):
     one = next(w for w in run.widths if (w.setting, w.method) == ("pu", "bagging"))
     width = {
         method: np.array([
-            np.subtract(*significance.student_interval(areas(lines, "pu", t, method))[::-1])
+            np.subtract(*tables.student_interval(areas(lines, "pu", t, method))[::-1])
             for t in fake.TASKS
         ])
         for method in METHODS

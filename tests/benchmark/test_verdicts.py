@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from resvm_cli.metrics import significance
+from resvm_cli.benchmark import tables, verdicts
 
 THREE = np.array([[90.0, 92.0, 95.0], [80.0, 84.0, 83.0], [70.0, 75.0, 79.0], [60.0, 61.0, 66.0]])
 
 
 def test_the_critical_difference_of_the_paper():
-    assert significance.critical_difference(3, 17) == pytest.approx(0.804, abs=5e-4)
+    assert verdicts.critical_difference(3, 17) == pytest.approx(0.804, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -22,24 +22,24 @@ def test_the_critical_difference_of_the_paper():
 )
 def test_critical_values_are_those_printed_by_demsar(n_methods, quantile):
     scale = np.sqrt(n_methods * (n_methods + 1) / (6 * 30))
-    found = significance.critical_difference(n_methods, 30) / scale
+    found = verdicts.critical_difference(n_methods, 30) / scale
     assert found == pytest.approx(quantile, abs=1e-3)
 
 
 def test_equal_average_ranks_and_a_difference_of_the_critical_size():
-    difference = significance.critical_difference(3, 17)
-    p_values = significance.nemenyi([1.0, 1.0, 1.0 + difference], 17)
+    difference = verdicts.critical_difference(3, 17)
+    p_values = verdicts.nemenyi([1.0, 1.0, 1.0 + difference], 17)
     assert p_values[0, 1] == pytest.approx(1)
     assert p_values[0, 2] == pytest.approx(0.05, abs=1e-6)
 
 
 def test_ranks_share_ties_and_the_largest_value_is_first():
-    ranks = significance.average_ranks([[3.0, 1.0, 2.0], [5.0, 5.0, 1.0]])
+    ranks = verdicts.average_ranks([[3.0, 1.0, 2.0], [5.0, 5.0, 1.0]])
     assert ranks.tolist() == [1.25, 2.25, 2.5]
 
 
 def test_friedman_and_its_pairs_are_scipys():
-    found = significance.over_data_sets(["cwsvm", "bagging", "resvm"], THREE)
+    found = verdicts.over_data_sets(["cwsvm", "bagging", "resvm"], THREE)
     expected = stats.friedmanchisquare(*THREE.T)
     assert (found.friedman_statistic, found.friedman_p) == pytest.approx(tuple(expected))
     assert [(pair.first, pair.second) for pair in found.pairs] == [
@@ -52,19 +52,19 @@ def test_friedman_and_its_pairs_are_scipys():
 
 
 def test_two_methods_have_no_friedman_test():
-    found = significance.over_data_sets(["a", "b"], THREE[:, :2])
+    found = verdicts.over_data_sets(["a", "b"], THREE[:, :2])
     assert np.isnan(found.friedman_p)
     assert found.pairs[0].wilcoxon <= 0.125
 
 
 def test_holm_is_what_r_gives():
     # p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")
-    assert significance.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert verdicts.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_keeps_the_order_and_lies_between_no_correction_and_bonferroni(p_values):
-    adjusted = significance.holm(p_values)
+    adjusted = verdicts.holm(p_values)
     for p, q in zip(p_values, adjusted, strict=True):
         assert p <= q <= min(1.0, p * len(p_values)) + 1e-12 or q == max(adjusted)
         assert q >= p
@@ -74,17 +74,17 @@ def test_holm_keeps_the_order_and_lies_between_no_correction_and_bonferroni(p_va
 
 def test_wilcoxon_is_one_sided_and_survives_equal_pairs():
     first, second = np.arange(8.0) + 0.5, np.arange(8.0)
-    assert significance.wilcoxon_p(first, second) == pytest.approx(0.5**8, rel=1e-3)
-    assert significance.wilcoxon_p(second, first) > 0.99
-    assert significance.wilcoxon_p(first, first) == 1
-    assert significance.wilcoxon_p(first, first, "two-sided") == 1
+    assert tables.wilcoxon_p(first, second) == pytest.approx(0.5**8, rel=1e-3)
+    assert tables.wilcoxon_p(second, first) > 0.99
+    assert tables.wilcoxon_p(first, first) == 1
+    assert tables.wilcoxon_p(first, first, "two-sided") == 1
 
 
 def test_cliques_join_what_does_not_differ():
     ranks = [2.47, 2.06, 1.47]  # the paper's supervised setting
-    assert significance.cliques(ranks, 0.804) == [(2, 1), (1, 0)]
-    assert significance.cliques([2.94, 2.0, 1.06], 0.804) == []
-    assert significance.cliques([1.5, 1.6, 1.7], 0.804) == [(0, 1, 2)]
+    assert verdicts.cliques(ranks, 0.804) == [(2, 1), (1, 0)]
+    assert verdicts.cliques([2.94, 2.0, 1.06], 0.804) == []
+    assert verdicts.cliques([1.5, 1.6, 1.7], 0.804) == [(0, 1, 2)]
 
 
 # midpoints of the intervals in the paper's tables: cwsvm, bagging, resvm on its 17 problems
@@ -121,7 +121,7 @@ MIDPOINTS = {
 )
 def test_the_papers_verdicts_follow_from_its_tables(setting, p_value, groups):
     means = [[float(n) for n in row.split(",")] for row in MIDPOINTS[setting].split()]
-    found = significance.over_data_sets(("cwsvm", "bagging", "resvm"), means)
+    found = verdicts.over_data_sets(("cwsvm", "bagging", "resvm"), means)
     assert found.n_data_sets == 17
     assert found.critical_difference == pytest.approx(0.804, abs=5e-4)
     assert found.friedman_p == pytest.approx(p_value, rel=0.02)
