@@ -15,8 +15,7 @@ from perf.bench import Bench
 from perf.case import Asked, Case, Group
 from perf.data import MNIST, MNIST_TEST, Problem
 from perf.programs.program import script
-from resvm_cli.model.bags import Stream
-from resvm_cli.randomness import fold_seed
+from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.tuning.sample import Folds
 
 TITLE = "Tuning"
@@ -101,9 +100,9 @@ def _folds(bench: Bench, problem: Problem, kernel: str, folder: Path) -> Path:
         kept_pos = np.flatnonzero(line[: sizes.rows_pos] != fold)
         kept_unl = np.flatnonzero(line[sizes.rows_pos :] != fold) + sizes.rows_pos
         for member in range(N_MODELS):
-            stream = Stream(fold_seed(0, fold), member)
-            positive = kept_pos[stream.draw(len(kept_pos), N_POS)]
-            unlabeled = kept_unl[stream.draw(len(kept_unl), N_POS * PER_POS)]
+            bits = bag_bits(fold_seed(0, fold), member)
+            positive = kept_pos[below(bits, len(kept_pos), N_POS)]
+            unlabeled = kept_unl[below(bits, len(kept_unl), N_POS * PER_POS)]
             bags[fold, member] = np.concatenate([positive, unlabeled])
     gammas, weights, penalties = GRIDS[kernel]
     candidates = [(g, w, c) for g in gammas or (0.0,) for w in weights for c in penalties]

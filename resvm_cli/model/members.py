@@ -16,8 +16,8 @@ import numpy as np
 from resvm_cli import randomness
 from resvm_cli.model.ensemble import Ensemble, Group, Member
 from resvm_cli.model.feature_weights import FeatureBins, Relevance
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, stored_values
-from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.parameters import ScalingName

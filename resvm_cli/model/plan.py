@@ -1,38 +1,33 @@
-"""Plans: everything that determines how members are drawn and trained, with defaults resolved.
+"""The plan of one setting: all parameters with defaults resolved, and the bags they imply.
 
-The three methods differ only in their bags and penalties. Members are numbered consecutively across
-settings, and member i depends only on (seed, i), its setting and the data.
+The three methods differ only in their bags and penalties. A member's bag depends only on
+(seed, member) and the sizes of the sets, so it is redrawn rather than stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
+from resvm_cli import randomness
 from resvm_cli.errors import ParameterError
-from resvm_cli.model import bags
-from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
-from resvm_cli.model.ensemble import Group
-from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.pu_data import PositiveWeights
 from resvm_cli.parameters import (
-    FEATURE_KERNELS,
+    ALL_OF_P,
     MAX_BAG_ROWS,
     MAX_MEMBERS,
     METHOD_NAMES,
     NO_BIAS,
+    ONE_MODEL,
     RELEVANCE,
     SCALING_NAMES,
     MethodName,
     MethodParameters,
     ScalingName,
-    Setting,
     SolverName,
 )
-from resvm_cli.randomness import NEGATIVES, solver_seed
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
@@ -43,6 +38,8 @@ LARGE_BAG = 5000
 # The solvers' default tolerances are not comparable; LIBLINEAR's 0.1 is too loose.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 MAX_ROWS = 2**53
+BAG_RULE = "pcg64-1"  # in the manifest; a different way of drawing bags needs a different name
+WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P are drawn in proportion to their weights
 # Default bag sizes; docs/quality.md compares them with alternatives.
 DEFAULT_FRACTION = 1.0  # of |P|, drawn with replacement
 DEFAULT_RATIO = 2.0  # rows of U per row of P
@@ -120,7 +117,7 @@ class Plan:
             rows_pos=content["data"]["positive"]["rows"],
             rows_unl=content["data"]["unlabeled"]["rows"],
             positive_weights=PositiveWeights(np.zeros(0))
-            if content.get("bags") == bags.WEIGHTED_RULE
+            if content.get("bags") == WEIGHTED_RULE
             else None,
             # format 2 describes one scaling for all members here; format 3 only names it
             scale=scaling["kind"] if isinstance(scaling, dict) else scaling,
@@ -259,10 +256,14 @@ def resolve_defaults(
     )
 
 
-def require_negatives(params: MethodParameters, data: PUData) -> None:
-    """Reject a weight for known negatives if there are none."""
-    if params.w_neg is not None and not len(data.negatives):
-        raise ParameterError("{w_neg} applies to known negatives, but there are none")
+def require_weighted_draws(method: MethodName) -> None:
+    """Reject weights of P for methods that do not draw from P."""
+    if method != "resvm":
+        reason = ALL_OF_P if method == "bagging" else ONE_MODEL
+        raise ParameterError(
+            "{weights} does not apply to {method:" + method + "}: " + reason,
+            "leave {weights} out, or use {method:resvm}, which draws rows of P",
+        )
 
 
 Bag: TypeAlias = tuple[IntArray, IntArray]
@@ -284,7 +285,7 @@ def problem_on(bag: Bag, plan: Plan, member: int) -> Problem:
         plan.solver,
         plan.bias,
         # LIBSVM uses no random numbers
-        solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
+        randomness.solver_seed(plan.seed, member) if plan.solver == "liblinear" else 0,
         f"member {member} of seed {plan.seed}",
         plan.scale,
         plan.relevance_power,
@@ -300,14 +301,18 @@ def bag_of(plan: Plan, member: int) -> Bag:
     """
     if plan.method == "cwsvm":  # paper, section 2.1
         return np.arange(plan.rows_pos), np.arange(plan.rows_unl + plan.rows_neg)
-    stream = Stream(plan.seed, member)
+    bits = randomness.bag_bits(plan.seed, member)
     if plan.method == "bagging":  # paper, section 2.2
         positive = np.arange(plan.rows_pos)
-    else:  # paper, algorithm 1
-        positive = stream.draw(plan.rows_pos, plan.n_pos, plan.positive_weights)
-    unlabeled = stream.draw(plan.rows_unl, plan.n_unl)
+    elif plan.positive_weights is None:  # paper, algorithm 1
+        positive = randomness.below(bits, plan.rows_pos, plan.n_pos)
+    else:
+        assert len(plan.positive_weights.values) == plan.rows_pos
+        positive = plan.positive_weights.chosen(randomness.fractions(bits, plan.n_pos))
+    unlabeled = randomness.below(bits, plan.rows_unl, plan.n_unl)
     if plan.n_neg:
-        drawn = Stream(plan.seed, member, NEGATIVES).draw(plan.rows_neg, plan.n_neg)
+        bits = randomness.bag_bits(plan.seed, member, randomness.NEGATIVES)
+        drawn = randomness.below(bits, plan.rows_neg, plan.n_neg)
         unlabeled = np.concatenate([unlabeled, plan.rows_unl + drawn])
     return positive, unlabeled
 
@@ -317,166 +322,3 @@ def bag_key(plan: Plan) -> tuple[object, ...]:
     sizes = (plan.n_models, plan.n_pos, plan.n_unl, plan.n_neg)
     rows = (plan.rows_pos, plan.rows_unl, plan.rows_neg)
     return (plan.method, plan.seed, *sizes, *rows, plan.positive_weights)
-
-
-@dataclass(frozen=True)
-class ModelPlan:
-    """Plans with the same method, seed and data, each with a weight for its members' mean value."""
-
-    plans: tuple[Plan, ...]
-    weights: tuple[float, ...]
-
-    @classmethod
-    def from_plan(cls, plan: Plan) -> ModelPlan:
-        """Return the plan of a model with one setting."""
-        return cls((plan,), (1.0,))
-
-    @classmethod
-    def resolve(
-        cls,
-        settings: Sequence[Setting],
-        data: PUData,
-    ) -> ModelPlan:
-        """Derive all parameters that the settings do not set from the data."""
-        plans = []
-        for setting in settings:
-            require_negatives(setting.params, data)
-            scale = setting.scale or data.scale
-            plans.append(
-                resolve_defaults(
-                    setting.params,
-                    len(data.positives),
-                    data.n_unlabeled,
-                    data.n_features,
-                    partial(data.variance, scale),
-                    data.positive_weights,
-                    scale,
-                    len(data.negatives),
-                )
-            )
-        return cls(tuple(plans), tuple(setting.weight for setting in settings))
-
-    def with_cache(self, cache_mb: float) -> ModelPlan:
-        """Return the plan with at most this much cache per solver, which affects no result."""
-        plans = (replace(plan, cache_mb=min(plan.cache_mb, cache_mb)) for plan in self.plans)
-        return replace(self, plans=tuple(plans))
-
-    def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
-        """Return the plan with these weights of P, of which a manifest stores only a digest."""
-        plans = [replace(plan, positive_weights=positive_weights) for plan in self.plans]
-        return replace(self, plans=tuple(plans))
-
-    @property
-    def method(self) -> MethodName:
-        return self.plans[0].method
-
-    @property
-    def seed(self) -> int:
-        return self.plans[0].seed
-
-    @property
-    def rows_pos(self) -> int:
-        return self.plans[0].rows_pos
-
-    @property
-    def rows_unl(self) -> int:
-        return self.plans[0].rows_unl
-
-    @property
-    def rows_neg(self) -> int:
-        return self.plans[0].rows_neg
-
-    @property
-    def scalings(self) -> tuple[ScalingName | None, ...]:
-        """The distinct scalings of its members' rows."""
-        return tuple(dict.fromkeys(plan.scale for plan in self.plans))
-
-    @property
-    def kernel_names(self) -> str:
-        return " and ".join(dict.fromkeys(plan.kernel.name for plan in self.plans))
-
-    @property
-    def needs_format_3(self) -> bool:
-        """Whether the plan cannot be described by a manifest of format 2."""
-        kernels = {plan.kernel.name for plan in self.plans}
-        return (
-            max(len(self.scalings), len(kernels)) > 1
-            or "quantile" in self.scalings
-            or any(plan.relevance_power is not None for plan in self.plans)
-            or self.rows_neg > 0
-        )
-
-    @property
-    def single(self) -> bool:
-        return self.method == "cwsvm"
-
-    @property
-    def n_models(self) -> int:
-        return sum(plan.n_models for plan in self.plans)
-
-    def runs(self) -> Iterator[tuple[Plan, range]]:
-        first = 0
-        for plan in self.plans:
-            yield plan, range(first, first + plan.n_models)
-            first += plan.n_models
-
-    def problems(self, members: range) -> list[Problem]:
-        found: list[Problem] = []
-        for plan, own in self.runs():
-            run = range(max(own.start, members.start), min(own.stop, members.stop))
-            found += problems(plan, run)
-        return found
-
-    def groups(self) -> tuple[Group, ...]:
-        """The members of each setting, not yet standardized."""
-        return tuple(
-            Group(plan.kernel, run, weight, scaling=plan.scale)
-            for (plan, run), weight in zip(self.runs(), self.weights, strict=True)
-        )
-
-    def description(self, groups: Sequence[Group]) -> dict[str, Any]:
-        """Describe everything that members depend on, except the data, for the manifest."""
-        settings = []
-        for plan, group in zip(self.plans, groups, strict=True):
-            settings.append(
-                {
-                    "members": plan.n_models,
-                    "weight": group.weight,
-                    "shift": group.shift,
-                    "scale": group.scale,
-                    "kernel": plan.kernel.description(),
-                    "parameters": plan.parameters(),
-                    "solver": plan.solver,
-                }
-                | ({"scaling": plan.scale} if self.needs_format_3 else {})
-            )
-        weighted = self.plans[0].positive_weights is not None
-        rule = bags.WEIGHTED_RULE if weighted else bags.RULE
-        return {"method": self.method, "seed": self.seed, "bags": rule, "groups": settings}
-
-    @classmethod
-    def from_description(cls, content: dict[str, Any]) -> tuple[ModelPlan, tuple[Group, ...]]:
-        """Read from the manifest; raise ValueError if the content is invalid."""
-        plans, groups = [], []
-        first = 0
-        for setting in content["groups"]:
-            plan = Plan.from_description({**content, **setting})
-            if plan.n_models != setting["members"]:
-                raise ValueError("members")
-            numbers = [setting[name] for name in ("weight", "shift", "scale")]
-            if not all(type(number) in (int, float) for number in numbers):
-                raise ValueError("group")
-            weight, shift, scale = map(float, numbers)
-            if not (np.isfinite([weight, shift, scale]).all() and weight > 0 and scale > 0):
-                raise ValueError("group")
-            run = range(first, first + plan.n_models)
-            groups.append(Group(plan.kernel, run, weight, shift, scale, plan.scale))
-            plans.append(plan)
-            first = run.stop
-        kernels = {plan.kernel.name for plan in plans}
-        mixed = len(kernels) > 1 and bool(kernels - set(FEATURE_KERNELS))
-        if not plans or mixed or first > MAX_MEMBERS:
-            raise ValueError("groups")
-        if plans[0].method == "cwsvm" and first != 1:
-            raise ValueError("cwsvm has one member")
-        return cls(tuple(plans), tuple(group.weight for group in groups)), tuple(groups)

@@ -17,15 +17,73 @@ import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, Text
-from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.scaling import FeatureStats, LinearScaling, QuantileScaling, Scaling
 from resvm_cli.model.set_checks import RepeatedRows, empty_note
 from resvm_cli.parameters import ScaleChoice, ScalingName
-from resvm_cli.rows import DataSummary, IntArray, Rows, variance
+from resvm_cli.records import dataclass
+from resvm_cli.rows import DataSummary, FloatArray, IntArray, Rows, variance
 from resvm_cli.svm import kernels
 
 SAMPLE_ROWS = 10_000  # of P and of U each, for quantiles and bins
+MIN_WEIGHTED = 2  # rows of P with positive weight: with only one, all bags would be the same
+
+
+@dataclass(frozen=True, eq=False)
+class PositiveWeights:
+    """How certain each row of P is, from 0 to 1; rows are drawn in proportion to these weights."""
+
+    values: FloatArray  # empty if loaded from a manifest, which stores only a digest
+
+    @classmethod
+    def from_values(cls, values: npt.ArrayLike, name: str = "weights") -> PositiveWeights | None:
+        """Check the weights; return None if all are equal, which is the same as no weights."""
+        weights = np.asarray(values, np.float64)
+        wrong = np.flatnonzero(~((weights >= 0) & (weights <= 1)))
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(
+                f"{name}: the weight of row {row + 1:,} of P is {weights[row]:g},"
+                " but weights must be from 0 to 1"
+            )
+        return cls._proportions(weights, name, "give certain positives a weight of 1")
+
+    @classmethod
+    def _proportions(cls, weights: FloatArray, name: str, hint: Text) -> PositiveWeights | None:
+        n_drawn = int((weights > 0).sum())
+        if not n_drawn:
+            raise DataError(f"{name}: all weights are 0, so no row of P can be drawn", hint)
+        if (weights == weights[0]).all():
+            return None
+        if n_drawn < MIN_WEIGHTED:
+            raise DataError(
+                f"{name}: only one row of P has a weight above 0, so every bag would contain only"
+                " that row",
+                hint,
+            )
+        return cls(weights)
+
+    def take(self, numbers: IntArray) -> PositiveWeights | None:
+        """Return the weights of the given rows."""
+        hint = Message("use fewer folds, or score out of bag ({oob:True})")
+        return self._proportions(self.values[numbers], "weights of the remaining rows", hint)
+
+    @property
+    def digest(self) -> str:
+        """A digest for the manifest: redrawing the bags requires the same weights."""
+        return hashlib.sha256(self.values.astype("<f8").tobytes()).hexdigest()
+
+    @cached_property
+    def _ends(self) -> FloatArray:
+        return np.cumsum(self.values)
+
+    def chosen(self, fractions: FloatArray) -> IntArray:
+        """Return the rows at which the cumulative weight exceeds these fractions of the total."""
+        numbers = np.searchsorted(self._ends, fractions * self._ends[-1], "right")
+        # a product may round up to the total
+        last = int(np.flatnonzero(self.values)[-1])
+        chosen: IntArray = np.minimum(numbers, last)
+        return chosen
 
 
 class PUData(ABC):

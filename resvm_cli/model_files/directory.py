@@ -23,10 +23,10 @@ from resvm_cli.errors import FileError, ModelError, ParameterError
 from resvm_cli.files.atomic import read_consistently, recover, whole_directory
 from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import cannot
-from resvm_cli.model import bags
 from resvm_cli.model.decisions import DecisionRule
 from resvm_cli.model.ensemble import Ensemble, Group
-from resvm_cli.model.plan import ModelPlan, Plan
+from resvm_cli.model.model_plan import ModelPlan
+from resvm_cli.model.plan import BAG_RULE, WEIGHTED_RULE, Plan
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.model_files.members import (
     MEMBERS,
@@ -285,10 +285,10 @@ def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
     rule = stored.manifest.get("bags")
     if stored.plan is None:
         raise ModelError(f"{path}: its manifest does not record how its bags were drawn")
-    if rule not in (bags.RULE, bags.WEIGHTED_RULE):
+    if rule not in (BAG_RULE, WEIGHTED_RULE):
         raise ModelError(
             f"{path}: its bags were drawn by the unknown rule {rule!r}; this version"
-            f" supports '{bags.RULE}' and '{bags.WEIGHTED_RULE}'",
+            f" supports '{BAG_RULE}' and '{WEIGHTED_RULE}'",
             "use the version of resvm that trained it or a newer one, or train again",
         )
     return stored.plan

@@ -15,8 +15,7 @@ from resvm_cli.errors import DataError, Message
 from resvm_cli.files.row_lists import RowIds, WeightLines, read_names
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
-from resvm_cli.model.bags import PositiveWeights
-from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.pu_data import PositiveWeights, PUData
 from resvm_cli.model.scaling import FeatureStats
 from resvm_cli.model.set_checks import RepeatedRows, swapped_note
 from resvm_cli.rows import BoolArray, DataSummary, IntArray, Rows, note_on_numbering

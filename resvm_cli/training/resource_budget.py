@@ -11,7 +11,8 @@ from math import expm1
 from typing import NamedTuple
 
 from resvm_cli.errors import ParameterError
-from resvm_cli.model.plan import ModelPlan, Plan
+from resvm_cli.model.model_plan import ModelPlan
+from resvm_cli.model.plan import Plan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS

@@ -12,11 +12,11 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.errors import Message, ModelError, ParameterError, Text
 from resvm_cli.files.streams import STDIN
-from resvm_cli.model.bags import require_weighted_draws
 from resvm_cli.model.ensemble import Group, numeric_fingerprint
 from resvm_cli.model.members import Part, rows_drawn, train_part
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import TrainingRows
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import StoredModel, save_model, stored_plan
 from resvm_cli.model_files.members import format_members

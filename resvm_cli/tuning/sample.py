@@ -10,9 +10,9 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.model.bags import PositiveWeights, require_weighted_draws
-from resvm_cli.model.plan import gamma_scale, require_negatives, resolve_defaults
-from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.model_plan import require_negatives
+from resvm_cli.model.plan import gamma_scale, require_weighted_draws, resolve_defaults
+from resvm_cli.model.pu_data import PositiveWeights, PUData
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodName, ScalingName
 from resvm_cli.records import dataclass

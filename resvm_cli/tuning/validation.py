@@ -18,10 +18,10 @@ import numpy.typing as npt
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
 from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
-from resvm_cli.model.bags import PositiveWeights
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
+from resvm_cli.model.pu_data import PositiveWeights
 from resvm_cli.model.shared_kernels import KernelTrainer
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass

@@ -347,7 +347,7 @@ def test_rows_arrive_to_the_byte(cluster):
 
     from resvm_cli.cluster.engine import connected
     from resvm_cli.model.members import Trainer
-    from resvm_cli.model.plan import ModelPlan
+    from resvm_cli.model.model_plan import ModelPlan
     from resvm_cli.model.pu_data import MemoryData
     from resvm_cli.parameters import MethodParameters, Setting
     from resvm_cli.rows import Rows

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.bags import PositiveWeights, Stream, require_weighted_draws
-from resvm_cli.model.plan import bag_of, resolve_defaults
+from resvm_cli.model.plan import bag_of, require_weighted_draws, resolve_defaults
+from resvm_cli.model.pu_data import PositiveWeights
 from resvm_cli.parameters import MethodParameters
 
 
@@ -51,7 +51,7 @@ def test_the_very_beginning_is_the_first_row_that_can_be_drawn():
 
 def test_weights_of_other_rows_draw_nothing():
     with pytest.raises(AssertionError):
-        Stream(0, 0).draw(7, 3, PositiveWeights.from_values([0.1, 0.2]))
+        bag_of(plan(PositiveWeights.from_values([0.1, 0.2])), 0)
 
 
 @pytest.mark.parametrize(

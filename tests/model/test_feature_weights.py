@@ -11,7 +11,7 @@ from resvm_cli.model import pu_data
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.feature_weights import FeatureBins, Relevance
 from resvm_cli.model.members import Trainer, rows_drawn
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows

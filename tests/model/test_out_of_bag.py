@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from resvm_cli.model import members, out_of_bag
 from resvm_cli.model.ensemble import decide
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import (
     EqualRows,
     TrainingRows,
@@ -18,7 +19,7 @@ from resvm_cli.model.out_of_bag import (
     decide_out_of_bag,
     stored_values,
 )
-from resvm_cli.model.plan import ModelPlan, problems, resolve_defaults
+from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows

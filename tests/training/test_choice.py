@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.training.choice import OF_KERNEL, ORDER, best_json, parameters_of, training_choice

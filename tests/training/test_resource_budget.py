@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.errors import ParameterError
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows

@@ -10,12 +10,11 @@ from sklearn.svm import SVC
 
 from resvm_cli.errors import DataError, SolverError
 from resvm_cli.model import shared_kernels
-from resvm_cli.model.bags import Stream
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.plan import problems
 from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
-from resvm_cli.randomness import fold_seed
+from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
@@ -53,9 +52,9 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
         held = np.flatnonzero(line == fold)
         values = []
         for member in range(8):
-            stream = Stream(fold_seed(7, fold), member)
-            positive = kept_pos[stream.draw(len(kept_pos), 6)]
-            unlabeled = kept_unl[stream.draw(len(kept_unl), 18)]
+            bits = bag_bits(fold_seed(7, fold), member)
+            positive = kept_pos[below(bits, len(kept_pos), 6)]
+            unlabeled = kept_unl[below(bits, len(kept_unl), 18)]
             svc = SVC(
                 kernel="rbf", gamma=0.3, C=1.0, tol=1e-6,
                 class_weight={1: 0.7 * 2.0 * 18 / 6, -1: 0.7},

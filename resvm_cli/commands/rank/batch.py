@@ -20,7 +20,7 @@ import numpy as np
 
 from resvm_cli.commands.rank.listing import EXPLORED, Listing
 from resvm_cli.errors import DataError
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray

@@ -29,8 +29,8 @@ from resvm_cli.model.ensemble import (
     decision_values,
     mean_values,
 )
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import UnseenMask, decide_out_of_bag
-from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass

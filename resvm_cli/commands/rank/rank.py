@@ -33,8 +33,8 @@ from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.importance import FeatureImportance, feature_importance
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
-from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import (
     StoredModel,

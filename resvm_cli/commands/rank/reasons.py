@@ -11,7 +11,7 @@ from resvm_cli.commands.rank.listing import Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.errors import ParameterError
 from resvm_cli.model.members import rows_drawn
-from resvm_cli.model.plan import ModelPlan
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows

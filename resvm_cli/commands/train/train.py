@@ -19,8 +19,8 @@ from resvm_cli.errors import FileError, Interrupted, Message, ModelError, Parame
 from resvm_cli.files.atomic import remove_left_behind
 from resvm_cli.model.ensemble import Ensemble
 from resvm_cli.model.members import Part, rows_drawn
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, stored_values
-from resvm_cli.model.plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import (
     StoredModel,

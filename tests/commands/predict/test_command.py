@@ -575,7 +575,7 @@ def test_the_known_positive_that_sets_a_recall_lies_above_the_threshold(problem,
 
 
 def test_out_of_bag_values_come_from_members_whose_bags_lack_the_row(model, problem, resvm):
-    from resvm_cli.model.bags import Stream
+    from resvm_cli.randomness import bag_bits, below
 
     everything = resvm(
         "predict", model, problem / "pos.svm", "--member-values", "--format", "jsonl"
@@ -583,7 +583,7 @@ def test_out_of_bag_values_come_from_members_whose_bags_lack_the_row(model, prob
     members = np.array([json.loads(line)["member_values"] for line in everything.splitlines()])
     manifest = json.loads((model / "manifest.json").read_text())
     n_pos = manifest["groups"][0]["parameters"]["n_pos"]
-    bags = [set(Stream(0, member).draw(30, n_pos).tolist()) for member in range(9)]
+    bags = [set(below(bag_bits(0, member), 30, n_pos).tolist()) for member in range(9)]
     for kind, row, value, mean, count in out_of_bag(model):
         if kind == "U":
             continue
