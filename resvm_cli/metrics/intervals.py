@@ -71,13 +71,8 @@ def clopper_pearson(count: int, total: int) -> Interval:
 
 def roc_auc_interval(known: FloatArray, unlabeled: FloatArray) -> Interval:
     """Return the ROC AUC of known positives against U, with DeLong's interval."""
-    above = placements(known, unlabeled)
-    below = 1.0 - placements(unlabeled, known)
-    value = float(above.mean())
-    error = float(np.sqrt(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below)))
-    return Interval(
-        value, max(0.0, value - NORMAL_QUANTILE * error), min(1.0, value + NORMAL_QUANTILE * error)
-    )
+    found = _delong(placements(known, unlabeled), 1.0 - placements(unlabeled, known))
+    return Interval(found.value, max(0.0, found.low), min(1.0, found.high))
 
 
 def paired_auc_difference(
@@ -88,7 +83,10 @@ def paired_auc_difference(
     A ranking is given by the placements of its positives among the others, and for each of the
     others, the fraction of positives above it.
     """
-    above, below = (one - other for one, other in zip(first, second, strict=True))
+    return _delong(first[0] - second[0], first[1] - second[1])
+
+
+def _delong(above: FloatArray, below: FloatArray) -> Interval:
     value = float(above.mean())
     error = float(np.sqrt(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below)))
     return Interval(value, value - NORMAL_QUANTILE * error, value + NORMAL_QUANTILE * error)

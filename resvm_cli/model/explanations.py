@@ -17,7 +17,7 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.model.ensemble import Ensemble, Predictor
-from resvm_cli.model.feature_weights import FeatureBins, Relevance
+from resvm_cli.model.feature_weights import FeatureBins, RankedValues, Relevance
 from resvm_cli.model.out_of_bag import decide_out_of_bag
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.records import dataclass
@@ -180,8 +180,7 @@ class _RowTerms:
         ]
         self._pool = kernels.unit_rows(pool) if ensemble.is_precomputed else pool
         self._columns = Columns(self._pool.indices, lasting=True)
-        place = self._columns.places(self._pool.indices)
-        self._placed = Rows(self._pool.indptr, place.astype(np.int32), self._pool.values)
+        self._placed = self._columns.placed(self._pool)
         self._matrix = SparseMatrix(self._placed, len(self._columns))
 
     def of_row(self, row: Rows, shares: FloatArray) -> Iterator[Terms]:
@@ -213,13 +212,7 @@ class _RowTerms:
     def _kernel_values(self, kernel: Kernel, row: Rows) -> FloatArray:
         """Return the kernel values of one row with each row of the pool."""
         if kernel.name == "rbf":
-            place = self._columns.places(row.indices)
-            seen = place >= 0
-            known = Rows(
-                np.array([0, int(seen.sum())]), place[seen].astype(np.int32), row.values[seen]
-            )
-            distances = squared_distances(known, self._placed, len(self._columns))
-            distances += float(np.dot(row.values[~seen], row.values[~seen]))
+            distances = squared_distances(row, self._placed, self._columns)
             return exp_in_place(-kernel.gamma * distances)
         products = self._matrix.products(*self._columns.looked_up(row), minimum=kernel.uses_minimum)
         if kernel.is_precomputed:
@@ -315,20 +308,11 @@ class FeatureEffects:
 
     def _learned(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Return the quantiles of each feature, zeros included, and the range of its values."""
-        width = len(self._features)
-        place = self._features.places(rows.indices)
-        values = np.append(rows.values[np.lexsort((rows.values, place))], 0.0)
-        counts = np.bincount(place, minlength=width)
-        negative = np.bincount(place[rows.values < 0], minlength=width)
-        first, zeros = np.cumsum(counts) - counts, len(rows) - counts
-
-        def ranked(rank: int) -> FloatArray:
-            entry = np.where(rank < negative, rank, rank - zeros)
-            is_zero = (rank >= negative) & (rank < negative + zeros)
-            return np.append(values[np.where(is_zero, -1, first + entry)], 0.0)
-
+        ranked = RankedValues(rows, self._features)
         ranks = [(2 * k + 1) * len(rows) // (2 * N_QUANTILES) for k in range(N_QUANTILES)]
-        return np.array([ranked(rank) for rank in ranks]), ranked(len(rows) - 1) - ranked(0)
+        values = np.array([ranked.at(rank) for rank in (*ranks, 0, len(rows) - 1)])
+        padded = np.append(values, np.zeros((len(values), 1)), axis=1)
+        return padded[:N_QUANTILES], padded[-1] - padded[-2]
 
     def of_row(self, row: Rows, unseen: BoolArray, most: int) -> Iterator[tuple[int, float, float]]:
         """Yield the features with the largest effects of either sign: index, value, effect."""

@@ -19,6 +19,30 @@ MAX_TABLE_CELLS = 1 << 23
 MIN_DENSITY = 0.1
 
 
+class RankedValues:
+    """The sorted values of each feature in some rows, zeros included."""
+
+    def __init__(self, rows: Rows, features: Columns) -> None:
+        """Sort the entries of rows without explicit zeros."""
+        place = features.places(rows.indices)
+        self._counts = np.bincount(place, minlength=len(features))
+        self.zeros = len(rows) - self._counts
+        self._negative = np.bincount(place[rows.values < 0], minlength=len(features))
+        self._first = np.cumsum(self._counts) - self._counts
+        self._values = np.append(rows.values[np.lexsort((rows.values, place))], 0.0)
+
+    def at(self, rank: int) -> FloatArray:
+        """Return each feature's value with this rank; the smallest value has rank 0."""
+        entry = np.where(rank < self._negative, rank, rank - self.zeros)
+        is_zero = (rank >= self._negative) & (rank < self._negative + self.zeros)
+        return self._values[np.where(is_zero, -1, self._first + entry)]
+
+    def nonzero_medians(self, features: IntArray) -> FloatArray:
+        """Return the (lower) median of these features' nonzero values."""
+        medians: FloatArray = self._values[(self._first + (self._counts - 1) // 2)[features]]
+        return medians
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureBins:
     """Bins for each feature: five with equally many rows, or zero, low and high if mostly zero."""
@@ -32,25 +56,16 @@ class FeatureBins:
         """Find the edges of each feature that occurs in these rows."""
         rows = rows.without_zeros()
         features = Columns(rows.indices, lasting=True)
-        place = features.places(rows.indices)
-        values = rows.values[np.lexsort((rows.values, place))]
-        counts = np.bincount(place, minlength=len(features))
-        first = np.cumsum(counts) - counts
-        negative = np.bincount(place[rows.values < 0], minlength=len(features))
-        gaps = len(rows) - counts
+        ranked = RankedValues(rows, features)
         edges = np.empty((len(features), N_BINS - 1))
         for number in range(1, N_BINS):
             # the smallest value with this fraction of the rows at or below it
-            rank = -(-number * len(rows) // N_BINS) - 1
-            after = np.maximum(rank - gaps, negative)
-            within = np.minimum(np.where(rank < negative, rank, after), counts - 1)
-            is_zero = (rank >= negative) & (rank < negative + gaps)
-            edges[:, number - 1] = np.where(is_zero, 0.0, values[first + within])
+            edges[:, number - 1] = ranked.at(-(-number * len(rows) // N_BINS) - 1)
         zero_bin = (edges < 0).sum(axis=1)
-        sparse = np.flatnonzero(2 * gaps > len(rows))
+        sparse = np.flatnonzero(2 * ranked.zeros > len(rows))
         edges[sparse] = np.inf
         edges[sparse, 0] = -np.inf
-        edges[sparse, 1] = values[(first + (counts - 1) // 2)[sparse]]
+        edges[sparse, 1] = ranked.nonzero_medians(sparse)
         zero_bin[sparse] = 0
         return cls(features, edges, zero_bin)
 

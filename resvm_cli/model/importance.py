@@ -169,8 +169,7 @@ class _Permuted:
         self._kernel: Kernel = group.kernel
         self._coefficients = member.coefficients
         columns = Columns(support.indices)
-        placed = columns.places(support.indices).astype(np.int32)
-        matrix = SparseMatrix(Rows(support.indptr, placed, support.values), len(columns))
+        matrix = SparseMatrix(columns.placed(support), len(columns))
         minimum = self._kernel.uses_minimum
         self._products = matrix.products(*columns.looked_up(rows), minimum=minimum)
         self._support_norms = self._kernel.norms(support)

@@ -236,12 +236,21 @@ def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSolution:
-    """A trained member; its support vectors are numbered within ``rows`` or the training set."""
+class TrainedMember:
+    """A member whose support vectors are numbered within ``rows`` or, by default, the training set.
+
+    A linear member has a single support vector, its weights. The support vectors of a member that
+    weights features are weighted, too.
+    """
 
     member: Member
     converged: bool
-    rows: Rows | None = None  # its own support vectors, if it weights features
+    rows: Rows | None = None
+
+    @classmethod
+    def from_linear(cls, solution: LinearSolution) -> TrainedMember:
+        member = Member(np.zeros(1, np.int64), np.ones(1), solution.rho, 1)
+        return cls(member, solution.converged, solution.weights)
 
 
 class _GrowingPool:
@@ -258,13 +267,10 @@ class _GrowingPool:
         self._size += len(rows)
         return self._size - len(rows)
 
-    def add(self, solution: KernelSolution | LinearSolution, problem: Problem) -> Member:
-        """Return the member for a solution, with its support vectors numbered within the pool."""
-        if isinstance(solution, LinearSolution):
-            number = self._appended(solution.weights)
-            return Member(np.array([number]), np.ones(1), solution.rho, 1)
-        if solution.rows is not None:
-            offset = self._appended(solution.rows)
+    def add(self, trained: TrainedMember, problem: Problem) -> Member:
+        """Return the member with its support vectors numbered within the pool."""
+        if trained.rows is not None:
+            offset = self._appended(trained.rows)
         else:
             if problem.scale not in self._offsets:
                 rows = self._trainer.sets[problem.scale].rows
@@ -273,8 +279,8 @@ class _GrowingPool:
                 self._offsets[problem.scale] = self._appended(rows)
             offset = self._offsets[problem.scale]
         if not offset:
-            return solution.member
-        return replace(solution.member, support=solution.member.support + offset)
+            return trained.member
+        return replace(trained.member, support=trained.member.support + offset)
 
     def rows(self) -> Rows:
         return self._parts[0] if len(self._parts) == 1 else Rows.concatenate(self._parts)
@@ -308,10 +314,10 @@ class Trainer:
     def n_rows(self) -> int:
         return self.n_positives + len(self.drawn)
 
-    def train_all(self, problems: Sequence[Problem]) -> list[KernelSolution | LinearSolution]:
+    def train_all(self, problems: Sequence[Problem]) -> list[TrainedMember]:
         return [self.train(problem) for problem in problems]
 
-    def train(self, problem: Problem) -> KernelSolution | LinearSolution:
+    def train(self, problem: Problem) -> TrainedMember:
         unlabeled = np.searchsorted(self.drawn, problem.unlabeled) + self.n_positives
         return self.sets[problem.scale].train(problem, problem.positive, unlabeled)
 
@@ -345,19 +351,18 @@ class _TrainingSet:
         assert self._bins is not None
         return Relevance(self.rows, self._bins)
 
-    def train(
-        self, problem: Problem, positive: IntArray, unlabeled: IntArray
-    ) -> KernelSolution | LinearSolution:
+    def train(self, problem: Problem, positive: IntArray, unlabeled: IntArray) -> TrainedMember:
         """Train on the rows with these numbers, using the problem's solver."""
         if problem.relevance_power is not None:
             return self._train_weighted(problem, positive, unlabeled)
         if problem.solver == "liblinear":
-            return self._linear_trainer.train(problem, positive, unlabeled)
+            solution = self._linear_trainer.train(problem, positive, unlabeled)
+            return TrainedMember.from_linear(solution)
         return self._train_kernel(problem, positive, unlabeled)
 
     def _train_weighted(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
-    ) -> KernelSolution | LinearSolution:
+    ) -> TrainedMember:
         """Train with features weighted by their relevance in this bag."""
         assert problem.relevance_power is not None
         weights = self._relevance.weights(positive, unlabeled, problem.relevance_power)
@@ -368,38 +373,37 @@ class _TrainingSet:
         if problem.solver == "libsvm":
             needed = problem.n_negative > 0
             values = self._bag_rows.bag(bag.numbers, problem.kernel, needed=needed)
-        solution: KernelSolution | LinearSolution
         if values is not None:
             weighted = values.times(weights)
-            solution = bag.solved(problem, weighted)
+            trained = bag.solved(problem, weighted)
         else:  # a large bag, or LIBLINEAR
             rows = _TrainingSet(self.rows.take(bag.numbers).times(weights), self._inner_threads)
             places = bag.place[: bag.n_positive], bag.place[bag.n_positive :]
-            solution = rows.train(replace(problem, relevance_power=None), *places)
-        if isinstance(solution, LinearSolution):  # the same member, for rows without weights
-            return replace(solution, weights=solution.weights.times(weights))
-        support = solution.member.support
+            trained = rows.train(replace(problem, relevance_power=None), *places)
+        if trained.rows is not None:  # linear: the same member, for rows without weights
+            return replace(trained, rows=trained.rows.times(weights))
+        support = trained.member.support
         own = weighted.taken(support) if values is not None else rows.rows.take(support)
-        member = replace(solution.member, support=np.arange(len(support)), weights=weights)
-        return KernelSolution(member, solution.converged, own)
+        member = replace(trained.member, support=np.arange(len(support)), weights=weights)
+        return TrainedMember(member, trained.converged, own)
 
     def _train_kernel(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray
-    ) -> KernelSolution | LinearSolution:
+    ) -> TrainedMember:
         """Return LIBSVM's solution, computing kernel values in the way that suits the bag."""
         bag = _Bag.from_numbers(positive, unlabeled)
         rows = self._bag_rows.bag(bag.numbers, problem.kernel, needed=problem.n_negative > 0)
         if rows is not None:
-            solution = bag.solved(problem, rows)
+            trained = bag.solved(problem, rows)
         else:
             libsvm.use_threads(self._inner_threads)
             found = libsvm.train(problem, self._nodes, positive, unlabeled)
             taken = SparseBag.from_rows(self.rows.take(bag.numbers))
-            solution = bag.solution(problem, found, taken)
-        if isinstance(solution, LinearSolution):
-            return solution
-        support = bag.numbers[solution.member.support]
-        return replace(solution, member=replace(solution.member, support=support))
+            trained = bag.trained(problem, found, taken)
+        if trained.rows is not None:
+            return trained
+        support = bag.numbers[trained.member.support]
+        return replace(trained, member=replace(trained.member, support=support))
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,19 +420,17 @@ class _Bag:
         numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
         return cls(numbers, place, len(positive))
 
-    def solved(
-        self, problem: Problem, rows: DenseBag | SparseBag
-    ) -> KernelSolution | LinearSolution:
+    def solved(self, problem: Problem, rows: DenseBag | SparseBag) -> TrainedMember:
         """Train on the bag's rows, with all kernel values computed in advance."""
         values = bag_values(problem.kernel, rows)
         places = self.place[: self.n_positive], self.place[self.n_positive :]
         solved = smo.solve(values, smo.Bags.from_parts([places], [problem.n_negative]), [[problem]])
         solved.require_sound(0)
-        return self.solution(problem, solved.solution(0), rows)
+        return self.trained(problem, solved.solution(0), rows)
 
-    def solution(
+    def trained(
         self, problem: Problem, found: Solution, rows: DenseBag | SparseBag
-    ) -> KernelSolution | LinearSolution:
+    ) -> TrainedMember:
         """Return the member for a solver's solution, with repeated rows merged."""
 
         place = self.place[found.support]
@@ -436,10 +438,11 @@ class _Bag:
             place, weights=found.coefficients, minlength=len(self.numbers)
         ).astype(np.float64)
         if problem.kernel.name == "linear":
-            return LinearSolution(rows.combined(coefficients), found.rho, found.converged)
+            weights = rows.combined(coefficients)
+            return TrainedMember.from_linear(LinearSolution(weights, found.rho, found.converged))
         used = np.zeros(len(self.numbers), bool)
         used[place] = True
         support = np.flatnonzero(used)
         n_positive = int(np.searchsorted(support, self.place[self.n_positive :].min()))
         member = Member(support, coefficients[used], found.rho, n_positive)
-        return KernelSolution(member, found.converged)
+        return TrainedMember(member, found.converged)

@@ -278,29 +278,17 @@ class PUData(ABC):
 
     def description(self) -> dict[str, Any]:
         weights, groups = self.positive_weights, self.groups()
-        return {
-            "positive": {
-                "rows": len(self.positives),
-                "nonzeros": self.summary_pos.n_nonzeros,
-                "sha256": self.summary_pos.digest(),
-                **({} if weights is None else {"weights_sha256": weights.digest}),
-            },
-            "unlabeled": {
-                "rows": self.n_unlabeled,
-                "nonzeros": self.summary_unl.n_nonzeros,
-                "sha256": self.summary_unl.digest(),
-            },
-            **({} if not len(self.negatives) else {"negative": self._negative_description()}),
-            **({} if groups is None else {"groups": _description_of_groups(groups)}),
+        content = {
+            "positive": _description_of_set(len(self.positives), self.summary_pos),
+            "unlabeled": _description_of_set(self.n_unlabeled, self.summary_unl),
         }
-
-    def _negative_description(self) -> dict[str, Any]:
-        summary = self.summary_neg
-        return {
-            "rows": len(self.negatives),
-            "nonzeros": summary.n_nonzeros,
-            "sha256": summary.digest(),
-        }
+        if weights is not None:
+            content["positive"]["weights_sha256"] = weights.digest
+        if len(self.negatives):
+            content["negative"] = _description_of_set(len(self.negatives), self.summary_neg)
+        if groups is not None:
+            content["groups"] = _description_of_groups(groups)
+        return content
 
     def _summarize(self, summary: DataSummary, rows: Rows) -> None:
         summary.add(rows)
@@ -317,6 +305,10 @@ class PUData(ABC):
             self.notes.append(note)
         if self.summary_unl.n_rows and not self.summary_unl.n_nonzeros:
             self.notes.append("no row of U has any features: is it the right file?")
+
+
+def _description_of_set(n_rows: int, summary: DataSummary) -> dict[str, Any]:
+    return {"rows": n_rows, "nonzeros": summary.n_nonzeros, "sha256": summary.digest()}
 
 
 def _description_of_groups(groups: IntArray) -> dict[str, Any]:

@@ -168,17 +168,23 @@ def _integer_power(base: FloatArray, exponent: int) -> FloatArray:
     return result
 
 
-def squared_distances(row: Rows, pool: Rows, width: int) -> FloatArray:
-    """Compute a row's squared distances to all pool rows from differences: slow, but accurate."""
-    dense = np.zeros(width)
-    dense[row.indices] = row.values
+def squared_distances(row: Rows, pool: Rows, columns: Columns) -> FloatArray:
+    """Compute a row's squared distances to all pool rows from differences: slow, but accurate.
+
+    The pool's indices are positions among ``columns``; the row may have other features as well.
+    """
+    places = columns.places(row.indices)
+    seen = places >= 0
+    dense = np.zeros(len(columns))
+    dense[places[seen]] = row.values[seen]
     distances = np.empty(len(pool))
-    step = max(1, DENSE_CHUNK // max(1, width))
+    step = max(1, DENSE_CHUNK // max(1, len(columns)))
     for start in range(0, len(pool), step):
         part = pool.slice(start, min(start + step, len(pool)))
         difference = np.tile(dense, (len(part), 1))
         difference[part.row_numbers, part.indices] -= part.values
         distances[start : start + len(part)] = np.einsum("ij,ij->i", difference, difference)
+    distances += np.dot(row.values[~seen], row.values[~seen])
     return distances
 
 

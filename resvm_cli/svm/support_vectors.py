@@ -182,17 +182,12 @@ class Pool:
         self, kernel: Kernel, exponents: FloatArray, numbers: IntArray, number: int, block: Rows
     ) -> None:
         """Recompute the inaccurate exponents of one row in the block, unless exp is 0 anyway."""
-        within = slice(block.indptr[number], block.indptr[number + 1])
-        places = self._columns.places(block.indices[within])
-        seen = places >= 0
-        values = block.values[within]
+        row = block.slice(number, number + 1)
         # use each pair's own norms, so that other rows have no influence
-        errors = kernel.exponent_errors(np.dot(values, values), self._norms[numbers])
+        errors = kernel.exponent_errors(np.dot(row.values, row.values), self._norms[numbers])
         near = ~(exponents[:, number] + errors < UNDERFLOW) & ~(errors <= EXPONENT_TOLERANCE)
         near = np.flatnonzero(near & (numbers < len(self._rows)))  # omit the padding
-        known = Rows.one_row(places[seen], values[seen])
-        distances = squared_distances(known, self._rows.take(numbers[near]), len(self._columns))
-        distances += np.dot(values[~seen], values[~seen])
+        distances = squared_distances(row, self._rows.take(numbers[near]), self._columns)
         exponents[near, number] = -kernel.gamma * distances
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from resvm_cli.rows import Rows
+from resvm_cli.rows import Columns, Rows
 from resvm_cli.svm.kernels import Kernel, squared_distances
 
 RNG = np.random.default_rng(2)
@@ -45,7 +45,9 @@ def test_kernel_numbers_are_libsvms():
 def test_distances_from_differences_keep_digits_that_norms_lose():
     pool = np.array([[1e8, 1.0], [1e8, 1.5], [0.0, 0.0]])
     row = Rows.from_dense(np.array([[1e8, 1.25]]), first_index=0)
-    exact = squared_distances(row, Rows.from_dense(pool, first_index=0), 2)
+    exact = squared_distances(
+        row, Rows.from_dense(pool, first_index=0), Columns(np.arange(2, dtype=np.int32))
+    )
     assert exact[:2].tolist() == [0.0625, 0.0625]
     assert exact[2] == pytest.approx(1e16)
 
