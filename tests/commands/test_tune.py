@@ -330,6 +330,12 @@ def test_groups_and_folds_of_ones_own(problem, resvm, tmp_path):
     ):
         ran = resvm(*quick(problem, tmp_path / name, *more))
         assert ran.code == 0, ran.err
+        settings = json.loads((tmp_path / name / "settings.json").read_bytes())
+        assert settings["folds_file"] == ("--folds-file" in more)
+    folds.write_text("f0\n" * pos + "f1\n" * unl)
+    ran = resvm(*quick(problem, tmp_path / "f", "--folds-file", folds))
+    assert ran.code == 3
+    assert f"folds.txt: fold 1 contains {pos} of {pos} rows of P" in ran.err
     short = tmp_path / "short.txt"
     short.write_text("a\nb\n")
     ran = resvm(*quick(problem, tmp_path / "d", "--groups", short))

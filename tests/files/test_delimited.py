@@ -58,6 +58,24 @@ def test_the_line_in_which_excel_states_the_separator_is_no_row(mark, quote, ste
         numbers_of(next(iter(found.blocks())), 1, "b")
 
 
+@pytest.mark.parametrize("mark", ["", "sep=;\n"])
+@pytest.mark.parametrize("blank", [0, 1, 2])
+def test_blank_lines_around_the_stated_separator_are_counted_and_skipped(mark, blank):
+    before = "\n" * blank + mark + "\n" * blank
+    first = 2 * blank + len(mark.splitlines()) + 1
+    found = table(f"{before}a;b\n1;2\n3;x\n".encode())
+    assert found.columns == ["a", "b"]
+    assert rows(found) == [("1", "2"), ("3", "x")]
+    with pytest.raises(DataError, match=rf"t\.csv:{first + 2}:3: 'x' in column 'b'"):
+        numbers_of(next(iter(found.blocks())), 1, "b")
+    with pytest.raises(DataError, match=rf"t\.csv:{first}:3: "):
+        table(f"{before}a;a\n1;2\n".encode())
+    found = table(f"{before}1;2\n3;x\n".encode(), header=False)
+    assert found.columns == ["1", "2"]
+    with pytest.raises(DataError, match=rf"t\.csv:{first + 1}:3: 'x' in column '2'"):
+        numbers_of(next(iter(found.blocks())), 1, "2")
+
+
 def test_a_given_separator_wins_over_the_one_that_the_file_states():
     assert table(b"sep=;\na,b\n1,2\n", separator=",").columns == ["a", "b"]
 

@@ -143,6 +143,15 @@ def test_damaged_files_are_refused(form, changes, message, tmp_path):
         rows(path, ColumnRoles(label="obs.kind", positive_labels=("T",)))
 
 
+def test_a_sparse_matrix_without_names_is_not_reported_as_missing(tmp_path):
+    path = write(tmp_path / "a.h5ad", "csr")
+    with h5py.File(path, "a") as file:
+        for name in ("obs", "var", "layers"):
+            del file[name]
+    with pytest.raises(DataError, match="cannot be read as AnnData: 'var'"):
+        rows(path, ColumnRoles())
+
+
 def test_a_link_to_another_file_is_not_followed(tmp_path):
     path = write(tmp_path / "a.h5ad", "dense")
     other = write(tmp_path / "b.h5ad", "dense")

@@ -145,6 +145,21 @@ def test_missing_values_are_filled_in_as_in_training(folder):
         predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="drop")))
 
 
+def test_missing_values_that_training_did_not_have_are_filled_in_with_0_if_asked(tmp_path):
+    whole = [[number, number % 7, number % 3] for number in range(60)]
+    table = TableReading(ColumnRoles(label="c", positive_labels=("0",)))
+    source = TrainingInput(data=write(tmp_path / "t.csv", whole, ["a", "b", "c"]), table=table)
+    train(source, CHOICE, str(tmp_path / "m"), Run())
+    write(tmp_path / "gaps.csv", [["", 1], [2, 0]], ["a", "b"])
+    write(tmp_path / "zeros.csv", [[0, 1], [2, 0]], ["a", "b"])
+    with pytest.raises(DataError):
+        predicted(tmp_path, "gaps.csv")
+    expected = predicted(tmp_path, "zeros.csv")
+    asked = TableReading(ColumnRoles(missing="zero"))
+    assert predicted(tmp_path, "gaps.csv", asked) == expected
+    assert "missing values were filled in with 0: a in 1 of 2 rows" in notes()
+
+
 def test_the_table_of_training_is_recognized_without_its_labels(folder):
     predicted(folder, "t.csv")
     assert "trained on these rows (P and U)" in notes()

@@ -112,8 +112,9 @@ def test_tested_rows_are_not_chosen_again(whole):
     batch = ranked(next=10, tested=tested)
     assert not set(tested) & set(batch.ids)
     assert batch.result.batch.n_tested == 4
-    with pytest.raises(DataError, match="no row of U is left to test"):
+    with pytest.raises(DataError, match="no row of U is left to test") as caught:
         ranked(next=10, tested=dict.fromkeys(whole.ids, 0))
+    assert "already tested" in str(caught.value.hint)
 
 
 def test_known_negatives_are_never_listed(whole):
