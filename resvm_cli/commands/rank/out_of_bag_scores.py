@@ -163,18 +163,18 @@ class OutOfBagScorer:
         self, rows: Rows, first: int, start: int, resamples: MemberResamples | None, name: str
     ) -> OutOfBagScores:
         numbers = np.arange(first + start, first + start + len(rows))
-        absent = self.unseen_mask.unseen(numbers, rows)
+        unseen = self.unseen_mask.unseen(numbers, rows)
         member_values = self.member_values(rows, name, start)
         groups = self.predictor.ensemble.groups
-        decisions = decide_out_of_bag(member_values, absent, groups)
+        decisions = decide_out_of_bag(member_values, unseen, groups)
         own = decisions.by(self.rule)
         if self.break_ties and self.rule == "votes":
             own = decisions.values_without_ties()
         resampled = p_values = None
         if resamples is not None:
-            resampled = resamples.values(own, member_values, absent, self.rule, groups)
+            resampled = resamples.values(own, member_values, unseen, self.rule, groups)
         if name == "U" and self.negatives is not None:
-            p_values = self.negatives.p_values(own, absent)
+            p_values = self.negatives.p_values(own, unseen)
         return OutOfBagScores(own, decisions.votes, decisions.n_members, resampled, p_values)
 
 
@@ -224,7 +224,7 @@ class MemberResamples:
         self,
         own: FloatArray,
         member_values: FloatArray,
-        absent: BoolArray,
+        unseen: BoolArray,
         rule: RuleName = "votes",
         groups: Sequence[Group] = (),
     ) -> SingleArray:
@@ -235,30 +235,30 @@ class MemberResamples:
         result = np.empty((self.count, len(own)), np.float32)
         for start in range(0, len(own), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            block = member_values[part], absent[part]
+            block = member_values[part], unseen[part]
             values = self._votes(*block) if rule == "votes" else self._means(*block, groups)
             values = np.where(np.isnan(values), own[part, None], values)
             with np.errstate(over="ignore"):  # infinities keep their order
                 result[:, part] = values.T
         return result
 
-    def _votes(self, member_values: FloatArray, absent: BoolArray) -> FloatArray:
+    def _votes(self, member_values: FloatArray, unseen: BoolArray) -> FloatArray:
         """Return d with ties broken, nan if every member has seen the row: rows x resamples."""
-        signs = np.where(absent, np.sign(member_values), 0.0)
-        admitted = np.where(absent, member_values, 0.0)
-        counts, balance, sums = (self._drawn(part) for part in (absent, signs, admitted))
-        return _values_without_ties(counts, balance, sums, absent.shape[1])
+        signs = np.where(unseen, np.sign(member_values), 0.0)
+        admitted = np.where(unseen, member_values, 0.0)
+        counts, balance, sums = (self._drawn(part) for part in (unseen, signs, admitted))
+        return _values_without_ties(counts, balance, sums, unseen.shape[1])
 
     def _means(
-        self, member_values: FloatArray, absent: BoolArray, groups: Sequence[Group]
+        self, member_values: FloatArray, unseen: BoolArray, groups: Sequence[Group]
     ) -> FloatArray:
         """Return the groups' means, nan if every member has seen the row: rows x resamples."""
-        admitted = np.where(absent, member_values, 0.0)
+        admitted = np.where(unseen, member_values, 0.0)
         if len(groups) < 2:
             with np.errstate(divide="ignore", invalid="ignore"):
-                return self._drawn(admitted) / self._drawn(absent)
+                return self._drawn(admitted) / self._drawn(unseen)
         sums = [self._drawn(admitted, group.columns) for group in groups]
-        counts = [self._drawn(absent, group.columns) for group in groups]
+        counts = [self._drawn(unseen, group.columns) for group in groups]
         return mean_values(sums, counts, groups)
 
     def _drawn(self, block: npt.NDArray[Any], members: slice = slice(None)) -> FloatArray:
@@ -327,21 +327,21 @@ class TrustedNegatives:
         unseen = np.broadcast_to(self.unseen > 0, self.member_values.shape)
         return decide_out_of_bag(self.member_values, unseen, self.groups)
 
-    def p_values(self, own: FloatArray, absent: BoolArray) -> FloatArray:
-        """Return p-values of rows with these values; nan if no member is ``absent``.
+    def p_values(self, own: FloatArray, unseen: BoolArray) -> FloatArray:
+        """Return p-values of rows with these values; nan if every member has seen the row.
 
-        ``absent`` (rows x members) marks the members that have not seen each row.
+        ``unseen`` (rows x members) marks the members that have not.
         """
         result = np.full(len(own), np.nan)
         for start in range(0, len(own), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            admitted = np.zeros((BLOCK_ROWS, absent.shape[1]))  # the same shape for all blocks
-            admitted[: len(own[part])] = absent[part]
+            admitted = np.zeros((BLOCK_ROWS, unseen.shape[1]))  # the same shape for all blocks
+            admitted[: len(own[part])] = unseen[part]
             values = self._values(admitted)[: len(own[part])]
             least = own[part] - ROUNDING * (1 + np.abs(own[part]))
             above = (values >= least[:, None]).sum(axis=1)
             fractions = (1 + above) / (1 + (~np.isnan(values)).sum(axis=1))
-            result[part] = np.where(absent[part].any(axis=1), fractions, np.nan)
+            result[part] = np.where(unseen[part].any(axis=1), fractions, np.nan)
         return result
 
     def _values(self, admitted: FloatArray) -> FloatArray:

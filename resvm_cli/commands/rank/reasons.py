@@ -119,8 +119,8 @@ def reasons_of(
     for start in range(0, len(wanted), ROWS_AT_ONCE):
         numbers = wanted.numbers[start : start + ROWS_AT_ONCE]
         rows = _rows_of(numbers, data)
-        absent = scorer.unseen_mask.unseen(numbers, rows)
-        for one in parts.explain(rows, absent, SHOWN):
+        unseen = scorer.unseen_mask.unseen(numbers, rows)
+        for one in parts.explain(rows, unseen, SHOWN):
             index = len(found)
             found.append(
                 Reasons(

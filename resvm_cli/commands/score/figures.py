@@ -16,6 +16,7 @@ from resvm_cli.commands.score.report import (
     UNRANKED,
     plain_data,
 )
+from resvm_cli.metrics.curves import Histogram
 from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, page, saved
 
 if TYPE_CHECKING:
@@ -91,8 +92,7 @@ def _numbers(array: Any) -> list[float]:
 
 
 def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
-    drawing = file.drawing
-    points, threshold = drawing.points, file.threshold
+    points, threshold = file.points.thinned(), file.threshold
     counts = points.thresholds, points.tp, points.fp
     entries = list(zip(*(column.tolist() for column in counts), strict=True))
     start = sum(1 for entry in entries if entry[0] > threshold)
@@ -101,9 +101,8 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
         entries.insert(start, (threshold, *here))
         start += 1
     labels = {**dict(AREAS), **dict(PU)}
-    band = drawing.band
-    curve = drawing.corrected
-    histogram = drawing.histogram
+    band, curve = file.band, file.corrected
+    histogram = Histogram.from_scores(file.positive, file.scores)
     return {
         "file": file.name,
         "provenance": file.provenance,
@@ -138,8 +137,8 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
 
 def _place_of_threshold(file: FileScore) -> int:
     """Return the index of the threshold on the corrected curve."""
-    assert file.drawing.corrected is not None
-    return int((file.drawing.corrected.thresholds > file.threshold).sum())
+    assert file.corrected is not None
+    return int((file.corrected.thresholds > file.threshold).sum())
 
 
 def _finite(value: float) -> float:
@@ -185,25 +184,24 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
         note = "dot: at the threshold"
         if math.isnan(result.files[0].threshold):
             note = "a ranking has no threshold"
-        if result.files[0].drawing.band is not None:
+        if result.files[0].band is not None:
             note += "; shaded: pointwise 95 %"
         figure.supxlabel(note, fontsize=8, color=GRAY)
         return saved(figure, kind, margin=0.08)
 
 
 def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> None:
-    drawing = file.drawing
     color, dashes = COLORS[number % len(COLORS)], DASHES[number % len(DASHES)]
     values = file.figures.values
     style = {"color": color, "ls": dashes, "lw": 1.6}
-    precision_name = "corrected_average_precision" if drawing.corrected else "average_precision"
-    roc_name = "corrected_roc_auc" if drawing.corrected else "roc_auc_pu" if pu else "roc_auc"
+    precision_name = "corrected_average_precision" if file.corrected else "average_precision"
+    roc_name = "corrected_roc_auc" if file.corrected else "roc_auc_pu" if pu else "roc_auc"
     # matplotlib would read $ as the start of a formula
     name = file.name.replace("$", r"\$")
     label = name
     if precision_name in values:
         label += f": average precision {values[precision_name]:.3f}"
-    curve = drawing.corrected or drawing.points
+    curve = file.corrected or file.points.thinned()
     # drawn as steps, because average precision is the area under them
     pr.step(
         [0, *curve.recall],
@@ -218,15 +216,14 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
         label=f"{name}: area {values[roc_name]:.3f}",
         **style,
     )
-    if drawing.band is not None:
-        band = drawing.band
+    if (band := file.band) is not None:
         shade = {"color": color, "alpha": 0.15, "lw": 0}
         pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)
         roc.fill_between(band.grid, band.tpr_low, band.tpr_high, **shade)
     mark = {"marker": "o", "ms": 6, "mfc": color, "mec": "white", "mew": 1.2, "zorder": 5}
     if math.isnan(file.threshold):
         return
-    if (corrected := drawing.corrected) is not None:
+    if (corrected := file.corrected) is not None:
         # the drawn curve only rises: the dot is its point at the threshold
         place = _place_of_threshold(file)
         at = [corrected.recall[place], corrected.precision[place], corrected.fpr[place]]

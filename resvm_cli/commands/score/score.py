@@ -25,7 +25,7 @@ from resvm_cli.metrics.contamination_correction import (
     corrected_areas,
     corrected_at_threshold,
 )
-from resvm_cli.metrics.curves import Curve, CurveBand, Histogram, Points, curve_band
+from resvm_cli.metrics.curves import Curve, CurveBand, Points, curve_band
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.metrics.ranking import (
     BoolArray,
@@ -78,16 +78,6 @@ class Figures:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawing:
-    """The curves and histogram of a file, for plots and HTML pages."""
-
-    points: Points
-    histogram: Histogram
-    band: CurveBand | None
-    corrected: Curve | None  # drawn instead of the points' own rates if contamination is known
-
-
-@dataclass(frozen=True, eq=False)
 class ScoreResult:
     """The results for all files, with assumptions and warnings."""
 
@@ -113,19 +103,19 @@ class ScoreResult:
 def score(request: ScoreRequest, run: Run) -> ScoreResult:
     """Read the files, join them with the labels, and compute the figures."""
     request.check()
-    rows = read_rows(request, run)
+    positive, predictions, warnings = read_rows(request, run)
     files: list[FileScore] = []
-    for number, file in enumerate(rows.files):
-        run.progress("scoring", number, len(rows.files))
+    for number, file in enumerate(predictions):
+        run.progress("scoring", number, len(predictions))
         if file.ranked and request.threshold is None and not request.pu:
             text = "{name}: a ranking has no threshold, so figures at T = 0.5 mean little;"
-            rows.warnings.append(Message(text + " set one with {threshold}", name=file.name))
-        files.append(_score_file(request, rows.positive, file, rows.files[0] if number else None))
+            warnings.append(Message(text + " set one with {threshold}", name=file.name))
+        files.append(_score_file(request, positive, file, predictions[0] if number else None))
     return ScoreResult(
         tuple(files),
         request,
         _assumptions(request) if request.pu else (),
-        tuple(rows.warnings + (_provenance_warnings(files) if request.pu else [])),
+        tuple(warnings + (_provenance_warnings(files) if request.pu else [])),
     )
 
 
@@ -377,18 +367,18 @@ class FileScore:
         return Points.from_scores(self.positive, self.scores)
 
     @cached_property
-    def drawing(self) -> Drawing:
-        """What plots and pages draw."""
+    def band(self) -> CurveBand | None:
+        """The 95 % band of the curves, and of their correction for a range of contamination."""
         n_replicates, seed = self.request.n_replicates, self.request.seed
-        band = None
-        if n_replicates or len(self.cases) > 1:
-            band = curve_band(self.ranking, self.cases or [None], n_replicates, seed)
-        histogram = Histogram.from_scores(self.positive, self.scores)
-        corrected = self._corrected_curve(self.cases[0]) if self.cases else None
-        return Drawing(self.points.thinned(), histogram, band, corrected)
+        if not n_replicates and len(self.cases) < 2:
+            return None
+        return curve_band(self.ranking, self.cases or [None], n_replicates, seed)
 
-    def _corrected_curve(self, known: Contamination) -> Curve:
-        """Return the corrected curve at the scores of positives and at the threshold."""
+    @cached_property
+    def corrected(self) -> Curve | None:
+        """The curve to draw if contamination is known: at the positives and at the threshold."""
+        if not self.cases:
+            return None
         some, table = self.ranking.merged(1000), self.table
         columns = [some.thresholds, some.tp / some.n_positives, some.fp / some.n_negatives]
         if not math.isnan(self.threshold):
@@ -396,4 +386,4 @@ class FileScore:
             tpr, fpr = table.tp / (table.tp + table.fn), table.fp / (table.fp + table.tn)
             here = self.threshold, tpr, fpr
             columns = [np.insert(old, place, new) for old, new in zip(columns, here, strict=True)]
-        return Curve.corrected(columns[0], columns[1], columns[2], known)
+        return Curve.corrected(columns[0], columns[1], columns[2], self.cases[0])

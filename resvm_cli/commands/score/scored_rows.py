@@ -82,17 +82,8 @@ class ScoreRequest:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """The predictions of all files in the row order of the first, and which rows are positive."""
-
-    positive: BoolArray
-    files: list[Predictions]
-    warnings: list[Text]
-
-
-def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
-    """Read all files, join them with the labels, and check that they can be scored."""
+def read_rows(request: ScoreRequest, run: Run) -> tuple[BoolArray, list[Predictions], list[Text]]:
+    """Return which rows are positive, all predictions in the same row order, and warnings."""
     ids: list[str] = []
     labels = None if request.labels is None else read_labels(request.labels, ids)
     files = []
@@ -123,7 +114,7 @@ def read_rows(request: ScoreRequest, run: Run) -> ScoredRows:
     if positive.all():
         other = "unlabeled" if request.pu else "negative"
         raise DataError(f"{name}: every row is positive; {other} rows are needed too")
-    return ScoredRows(positive, files, warnings)
+    return positive, files, warnings
 
 
 def _in_order_of_labels(file: Predictions, ids: list[str], name: str) -> Predictions:

@@ -43,8 +43,8 @@ def joined(folder, labels, *predictions):
     for name, text in zip(names, predictions, strict=True):
         Path(name).write_text(text)
     request = scored_rows.ScoreRequest(tuple(names), labels=str(folder / "labels"))
-    rows = scored_rows.read_rows(request, Run())
-    return [rows.positive.tolist(), *(file.values.tolist() for file in rows.files)]
+    positive, files, _ = scored_rows.read_rows(request, Run())
+    return [positive.tolist(), *(file.values.tolist() for file in files)]
 
 
 @pytest.mark.parametrize("form", NAMED)
