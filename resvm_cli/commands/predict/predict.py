@@ -187,12 +187,6 @@ def _scored_blocks(
 ) -> Iterator[ScoredBlock]:
     """Yield each block of rows with its scores, as rows arrive."""
     for block, scored in _scored(scorer, rows, run):
-        if scored.first_bad is not None:
-            raise DataError(
-                f"{rows.name}:{block.lines[scored.first_bad]}: the row's decision value is not"
-                " finite",
-                "its features are far from the training data; scale both in the same way",
-            )
         notes.add(block, scored)
         yield scored
         run.progress("predicting", notes.n_rows, None)

@@ -17,7 +17,7 @@ from resvm_cli.model.scaling import FeatureRanges
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, distinct
+from resvm_cli.rows import FloatArray, IntArray, distinct
 from resvm_cli.svm import kernels
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ class ScoredBlock:
 
     predictions: PredictionBlock
     text: bytes
-    first_bad: int | None  # the first row whose value is not finite
     n_new_features: int  # rows with features absent from the training data
     n_unlike: int  # rows unlike the training rows
     outside: dict[int, int]  # rows outside the training range, by feature
@@ -115,16 +114,20 @@ class BlockScorer:
             self._require_kernel_values(block)
         member_values = self.predictor.member_values(block.rows)
         decisions = self.predictor.decide(member_values)
+        bad = np.flatnonzero(~np.isfinite(decisions.sums))
+        if len(bad):
+            raise DataError(
+                f"{self._location(block, bad)}: the row's decision value is not finite",
+                "its features are far from the training data; scale both in the same way",
+            )
         predictions = self._predictions(decisions, member_values, block)
         n_new = 0
         if block.rows.max_index > self.model.last_feature:
             new = block.rows.indices > self.model.last_feature
             n_new = len(distinct(block.rows.row_numbers[new]))
-        bad = np.flatnonzero(~np.isfinite(decisions.sums))
         return ScoredBlock(
             predictions,
             format_block(self.request.form, predictions) if self.formatted else b"",
-            int(bad[0]) if len(bad) else None,
             n_new,
             self._count_unlike(decisions, member_values),
             {} if self._ranges is None else self._ranges.count_outside(block.rows),
@@ -159,10 +162,14 @@ class BlockScorer:
         unnumbered = np.setdiff1d(np.arange(len(block)), kernels.rows_with_serial(block.rows))
         if len(unnumbered):
             raise DataError(
-                f"{name_of(self.request.source)}:{block.lines[unnumbered[0]]}: the model has a"
-                " precomputed kernel, but index 0 is missing",
+                f"{self._location(block, unnumbered)}: the model has a precomputed kernel, but the"
+                " row has no index 0",
                 f"{kernels.ROW_FORMAT}; for prediction, any serial number will do",
             )
+
+    def _location(self, block: Block, rows: IntArray) -> str:
+        """Return the file and line of the first of these rows."""
+        return f"{name_of(self.request.source)}:{block.lines[rows[0]]}"
 
     def _predictions(
         self, decisions: Decisions, member_values: FloatArray, block: Block

@@ -97,10 +97,10 @@ def choose_batch(
     )
     choice.add(firsts, size - n_explored)
     choice.add(doubtful, size)
-    explored = set(choice.chosen[size - n_explored :])
+    explored = set(list(choice.chosen)[size - n_explored :])
     choice.add(ranked, size)
     choice.add(ranked, size, strict=False)
-    chosen = np.sort(np.array(choice.chosen, np.int64))
+    chosen = np.sort(np.array(list(choice.chosen), np.int64))
     mask = np.zeros(len(listing), bool)
     mask[chosen] = True
     batch = listing.where(mask)
@@ -139,14 +139,13 @@ class _Choice:
         groups: IntArray | None,
         sure: BoolArray,
     ) -> None:
-        self._place = {row: place for place, row in enumerate(candidates.tolist())}
+        self._index = {row: index for index, row in enumerate(candidates.tolist())}
         self._distances = distances
         self._groups = groups
         self._sure = sure
         self._nearest = np.full(len(candidates), np.inf)  # distance to the nearest chosen row
         self._used: set[int] = set()  # groups
-        self._taken: set[int] = set()
-        self.chosen: list[int] = []
+        self.chosen: dict[int, None] = {}  # in the order of choice
         self.near: set[int] = set()
         self.same_group: set[int] = set()
 
@@ -159,22 +158,21 @@ class _Choice:
         for row in rows.tolist():
             if len(self.chosen) >= size:
                 return
-            if row in self._taken or (strict and not self._admits(row)):
+            if row in self.chosen or (strict and not self._admits(row)):
                 continue
-            self._taken.add(row)
-            self.chosen.append(row)
-            if row in self._place:
-                self._nearest = np.minimum(self._nearest, self._distances[self._place[row]])
+            self.chosen[row] = None
+            if row in self._index:
+                self._nearest = np.minimum(self._nearest, self._distances[self._index[row]])
             if self._groups is not None:
                 self._used.add(int(self._groups[row]))
 
     def _admits(self, row: int) -> bool:
-        if row not in self._place:
+        if row not in self._index:
             return False
         if self._groups is not None and int(self._groups[row]) in self._used:
             self.same_group.add(row)
             return False
-        if not self._sure[row] and self._nearest[self._place[row]] <= NEAR:
+        if not self._sure[row] and self._nearest[self._index[row]] <= NEAR:
             self.near.add(row)
             return False
         return True

@@ -55,7 +55,11 @@ class Listing:
 
     def head(self, count: int) -> Listing:
         """Return the first rows."""
-        return self._take(self.ids[:count], slice(0, count))
+        return self.part(slice(0, count))
+
+    def part(self, rows: slice) -> Listing:
+        """Return consecutive rows."""
+        return self._take(self.ids[rows], rows)
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Listing:
         """Return the chosen rows, which keep their ranks."""
@@ -74,39 +78,30 @@ class Listing:
 
     def by_column(self) -> dict[str, list[Any]]:
         """Return the columns by name, with None for an empty cell."""
-        records = list(self.records())
-        names = enumerate(self.columns)
-        return {name: [record[index] for record in records] for index, name in names}
+        columns: list[list[Any]] = [
+            self.ranks.tolist(),
+            self.ids,
+            self.known.astype(int).tolist(),
+            _cells(self.values),
+            _cells(self.votes),
+            self.n_members.tolist(),
+        ]
+        scored = (self.n_members > 0).tolist()
+        for bound in (self.low, self.high):
+            bounds = [None] * len(self) if bound is None else bound.tolist()
+            columns.append(
+                [rank if has else None for rank, has in zip(bounds, scored, strict=True)]
+            )
+        for name, column in self.further.items():
+            if name == EXPLORED:
+                columns.append(column.astype(int).tolist())
+            else:
+                columns.append(_cells(_rounded(column, 10 if name in CONFORMAL else 4)))
+        return dict(zip(self.columns, columns, strict=True))
 
     def records(self) -> Iterator[tuple[Any, ...]]:
-        """Yield one tuple of columns per row, with None for an empty cell."""
-        for _, records in self.blocks():
-            yield from records
-
-    def blocks(self) -> Iterator[tuple[list[str], Iterator[tuple[Any, ...]]]]:
-        """Yield ids and records, some rows at a time."""
-        for start in range(0, len(self), LINES_AT_ONCE):
-            some = slice(start, start + LINES_AT_ONCE)
-            part = self._take(self.ids[some], some)
-            scored = part.n_members > 0
-            nothing = [None] * len(part)
-            columns: list[list[Any]] = [
-                part.ranks.tolist(),
-                part.ids,
-                part.known.astype(int).tolist(),
-                _cells(part.values),
-                _cells(part.votes),
-                part.n_members.tolist(),
-            ]
-            for bound in (part.low, part.high):
-                bounds = nothing if bound is None else np.where(scored, bound, -1).tolist()
-                columns.append([None if rank == -1 else rank for rank in bounds])
-            for name, column in part.further.items():
-                if name == EXPLORED:
-                    columns.append(column.astype(int).tolist())
-                else:
-                    columns.append(_cells(_rounded(column, 10 if name in CONFORMAL else 4)))
-            yield part.ids, zip(*columns, strict=True)
+        """Return one tuple of columns per row, with None for an empty cell."""
+        return zip(*self.by_column().values(), strict=True)
 
 
 def _cells(column: FloatArray) -> list[float | None]:
@@ -249,16 +244,14 @@ def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
     separator = "\t" if form == "tsv" else ","
     if form != "jsonl":
         yield _encoded(joined_lines(separator, [names], names))
-    for ids, records in listing.blocks():
+    for start in range(0, len(listing), LINES_AT_ONCE):
+        part = listing.part(slice(start, start + LINES_AT_ONCE))
         if form != "jsonl":
-            yield _encoded(joined_lines(separator, records, ids))
+            yield _encoded(joined_lines(separator, part.records(), part.ids))
             continue
-        plain = (dict(zip(names, map(_plain, record), strict=True)) for record in records)
-        yield _encoded("".join(f"{json.dumps(each)}\n" for each in plain))
-
-
-def _plain(field: Any) -> Any:
-    return as_unicode(field) if isinstance(field, str) else field
+        part = replace(part, ids=list(map(as_unicode, part.ids)))
+        lines = (json.dumps(dict(zip(names, each, strict=True))) for each in part.records())
+        yield _encoded("".join(f"{line}\n" for line in lines))
 
 
 def _encoded(text: str) -> bytes:
