@@ -397,8 +397,8 @@ def test_a_bug_is_reported_in_one_line_and_with_a_traceback_by_debug(model):
     script = (
         "import sys; from resvm_cli.cli import main\n"
         "from resvm_cli.commands import inspect\n"
-        "def broken(path, **more): raise ZeroDivisionError('of all things')\n"
-        "inspect.read_inspection = broken; sys.argv[0] = 'resvm'; main()\n"
+        "def broken(path, stored): raise ZeroDivisionError('of all things')\n"
+        "inspect.show_model = broken; sys.argv[0] = 'resvm'; main()\n"
     )
     ran = run(script_command(script, "inspect", model))
     assert ran.code == 1

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from resvm_cli.errors import CommandLineError, DataError, Message, ModelError, listed
-from resvm_cli.options.option_groups import argument, fold_options, option_group, option_of
+from resvm_cli.errors import CommandLineError, Message, ModelError, listed
+from resvm_cli.options.option_groups import argument, fold_options
 from resvm_cli.options.running import JSON, RunningOptions, output_option
-from resvm_cli.options.training import GROUPS, DataOptions, TableOptions, data_option
-from resvm_cli.records import dataclass
+from resvm_cli.options.training import GROUPS, SourceOptions, TableOptions, data_option
 from resvm_cli.report.console import rendered
 from resvm_cli.report.terminal import print_data, print_json
 
@@ -32,35 +31,6 @@ DESCRIBING = (
 SHOWN = 20  # columns of a table
 
 
-@option_group
-class TrainedData:
-    """The data that a model was trained on."""
-
-    positives: str | None = option_of(DataOptions, "positives")
-    unlabeled: str | None = option_of(DataOptions, "unlabeled")
-    data: str | None = option_of(DataOptions, "data")
-    positive_label: list[str] | None = option_of(DataOptions, "positive_label")
-    positive_ids: str | None = option_of(DataOptions, "positive_ids")
-    known_negatives: str | None = option_of(DataOptions, "known_negatives")
-    negative_label: list[str] | None = option_of(DataOptions, "negative_label")
-    negative_ids: str | None = option_of(DataOptions, "negative_ids")
-    ids_file: str | None = option_of(DataOptions, "ids_file")
-    allow_missing: bool = option_of(DataOptions, "allow_missing")
-    drop_repeated: bool = option_of(DataOptions, "drop_repeated")
-    positive_weights: str | None = data_option(
-        "--positive-weights FILE", "The --weights file used in training."
-    )
-
-    @property
-    def given(self) -> bool:
-        return any((self.positives, self.unlabeled, self.data))
-
-    def training_input(self, table: TableOptions, groups: str | None) -> TrainingInput:
-        given = dict(vars(self))
-        given["weights"] = given.pop("positive_weights")
-        return DataOptions(**given).training_input(None, table, groups=groups)
-
-
 @fold_options
 def inspect(
     *,
@@ -75,7 +45,10 @@ def inspect(
         "Print the importance of each feature, for any kernel, as TSV, largest first: how much the"
         " out-of-bag ROC AUC drops if the feature is permuted. Requires the training data.",
     ),
-    trained: TrainedData,
+    trained: SourceOptions,
+    positive_weights: str | None = data_option(
+        "--positive-weights FILE", "The --weights file used in training."
+    ),
     table: TableOptions,
     groups: str | None = GROUPS,
     feature_map: str | None = data_option(
@@ -98,7 +71,7 @@ def inspect(
         raise CommandLineError("--map requires --weights or --importance")
     if weights and importance and not json:
         raise CommandLineError("give either --weights or --importance, or both with --json")
-    if importance != trained.given:
+    if importance != any((trained.positives, trained.unlabeled, trained.data)):
         raise CommandLineError(
             "--importance requires the training data"
             if importance
@@ -110,93 +83,39 @@ def inspect(
         from resvm_cli.tables.encoding import read_feature_map
 
         names = read_feature_map(feature_map).names
-    inspection = read_inspection(model, weights=weights, names=names)
-    if importance:
-        source = trained.training_input(table, groups)
-        with running.run() as run:
-            inspection.features["importance"] = read_importance(model, source, names, run)
-    if json:
-        print_inspection(inspection)
-    elif inspection.features:
-        print_features(*inspection.features.values())
-    else:
-        show_inspection(inspection)
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """The manifest and totals of an intact model."""
-
-    path: str
-    manifest: dict[str, Any]
-    n_support_vectors: int  # total over all members
-    n_pool: int  # distinct support vectors
-    features: dict[str, list[Feature]]  # weights and importance, if requested; largest first
-
-
-def read_inspection(
-    path: str, *, weights: bool = False, names: list[str] | None = None
-) -> Inspection:
-    """Read and verify a model; raise ModelError at the first error."""
-    from resvm_cli.files.atomic import read_consistently
-
-    return read_consistently(path, lambda: _inspect(path, names, weights=weights))
-
-
-def _inspect(path: str, names: list[str] | None, *, weights: bool) -> Inspection:
     from resvm_cli.model_files.directory import load_with_out_of_bag
 
-    stored = load_with_out_of_bag(path, required=False)
-    return Inspection(
-        path,
-        stored.manifest,
-        sum(len(member.support) for member in stored.ensemble.members),
-        len(stored.ensemble.pool),
-        {"weights": _weights(path, stored, names)} if weights else {},
-    )
+    stored = load_with_out_of_bag(model, required=False)
+    features = {}
+    if weights:
+        features["weights"] = _weights(model, stored, names)
+    if importance:
+        source = trained.training_input(table, groups=groups, weights=positive_weights)
+        with running.run() as run:
+            features["importance"] = _importance(model, stored, source, names, run)
+    if json:
+        _print_json(model, stored, features)
+    elif features:
+        _print_features(*features.values())
+    else:
+        show_model(model, stored)
 
 
-def read_importance(
-    path: str, source: TrainingInput, names: list[str] | None, run: Run
+def _importance(
+    path: str, stored: StoredModel, source: TrainingInput, names: list[str] | None, run: Run
 ) -> list[Feature]:
-    """Compute out-of-bag permutation importance: mean and deviation over members.
-
-    The training data is verified by digest. Correlated features have the same group, because they
-    are permuted together.
-    """
+    """Compute out-of-bag permutation importance; the training data is verified by digest."""
     from resvm_cli.model.importance import feature_importance
     from resvm_cli.model.out_of_bag import UnseenMask
-    from resvm_cli.model_files.directory import load_model
     from resvm_cli.running import parallel
     from resvm_cli.training.data import TrainingData
     from resvm_cli.training.train import as_stored, redrawn_rows
 
-    stored = load_model(path)
-    with (
-        parallel.inner_threads_held(),
-        TrainingData(as_stored(source, stored), run) as data,
-    ):
+    with parallel.inner_threads_held(), TrainingData(as_stored(source, stored), run) as data:
         plan, problems, rows = redrawn_rows(stored, path, data, data.groups(), run)
         mask = UnseenMask(problems, rows)
         found = feature_importance(stored.ensemble, data, mask, plan.seed, run, names)
     return [asdict(one) for one in found]
-
-
-def _names(
-    path: str, features: list[int], stored: StoredModel, names: list[str] | None
-) -> list[str]:
-    """Return the names of features from a map, else from the model's columns, else numbers."""
-    if names is None and stored.encoding is not None:
-        names = stored.encoding.names
-    if names is None:
-        return [str(feature) for feature in features]
-    first, last = 0 if stored.zero_based else 1, max(features, default=0)
-    if last - first >= len(names):
-        raise DataError(
-            f"{path}: the model uses feature {last:,}, but the map ends at {len(names):,}",
-            "use the map that was written together with the training rows",
-        )
-    return [names[feature - first] for feature in features]
 
 
 def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Feature]:
@@ -208,6 +127,7 @@ def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Fe
     """
     import numpy as np
 
+    from resvm_cli.model.pu_data import feature_name
     from resvm_cli.rows import Columns, Rows
 
     ensemble = stored.ensemble
@@ -243,15 +163,20 @@ def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Fe
     means = np.average(table, axis=0, weights=weights)
     deviations = np.sqrt(np.average((table - means) ** 2, axis=0, weights=weights))
     order = np.argsort(-np.abs(means), kind="stable")
-    features = columns.present[order].tolist()
-    columns_of = features, _names(path, features, stored, names), means[order], deviations[order]
+    if names is None and stored.encoding is not None:
+        names = stored.encoding.names
     return [
-        {"feature": feature, "name": name, "weight": float(mean), "deviation": float(deviation)}
-        for feature, name, mean, deviation in zip(*columns_of, strict=True)
+        {
+            "feature": int(columns.present[place]),
+            "name": feature_name(int(columns.present[place]), names, stored.zero_based),
+            "weight": float(means[place]),
+            "deviation": float(deviations[place]),
+        }
+        for place in order
     ]
 
 
-def show_inspection(inspection: Inspection) -> None:
+def show_model(path: str, stored: StoredModel) -> None:
     """Print a table of the model's contents on stdout."""
     from rich.table import Table
     from rich.text import Text
@@ -259,20 +184,20 @@ def show_inspection(inspection: Inspection) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in _contents(inspection):
+    for name, text in _contents(path, stored):
         table.add_row(name, Text(text))
     colors = sys.stdout is not None and sys.stdout.isatty()
     print_data(rendered(table, None if colors else 100, colors=colors))
 
 
-def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
+def _contents(path: str, stored: StoredModel) -> Iterator[tuple[str, str]]:
     """Yield the lines of the table, each with its name."""
     from resvm_cli.model_files.directory import described_scalings
 
-    manifest = inspection.manifest
+    manifest = stored.manifest
     groups = manifest.get("groups", [manifest])  # format 1 has only one group
     names = {group["kernel"]["name"] for group in groups}
-    yield "model", inspection.path
+    yield "model", path
     yield "state", "intact: every digest verified"
     yield "method", manifest["method"]
     for number, group in enumerate(groups, 1):
@@ -293,7 +218,8 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
     yield "seed", str(manifest["seed"])
     yield "members", f"{len(manifest['members']):,} ({_member_bytes(manifest):,} bytes)"
     vectors = "weight vectors" if names == {"linear"} else "support vectors"
-    yield vectors, f"{inspection.n_support_vectors:,}, {inspection.n_pool:,} distinct"
+    n_vectors, n_distinct = _support_vectors(stored)
+    yield vectors, f"{n_vectors:,}, {n_distinct:,} distinct"
     if scored := manifest.get("out_of_bag"):
         yield (
             "out of bag",
@@ -316,6 +242,12 @@ def _contents(inspection: Inspection) -> Iterator[tuple[str, str]]:
         yield which, f"{size}, sha256 {data['sha256'][:16]}..."
     yield "versions", _pairs(manifest["versions"])
     yield "format", str(manifest["format"])
+
+
+def _support_vectors(stored: StoredModel) -> tuple[int, int]:
+    """Return the number of support vectors of all members, and of distinct ones."""
+    members = stored.ensemble.members
+    return sum(len(member.support) for member in members), len(stored.ensemble.pool)
 
 
 def _member_bytes(manifest: dict[str, Any]) -> int:
@@ -345,7 +277,7 @@ def _pairs(mapping: dict[str, Any]) -> str:
     )
 
 
-def print_features(features: list[Feature]) -> None:
+def _print_features(features: list[Feature]) -> None:
     """Print one line per feature, with a header, on stdout."""
     lines = ["\t".join(features[0])] if features else []
     for one in features:
@@ -355,19 +287,20 @@ def print_features(features: list[Feature]) -> None:
     print_data("\n".join([*lines, ""]))
 
 
-def print_inspection(inspection: Inspection) -> None:
-    manifest = inspection.manifest
+def _print_json(path: str, stored: StoredModel, features: dict[str, list[Feature]]) -> None:
+    manifest = stored.manifest
+    n_vectors, n_distinct = _support_vectors(stored)
     print_json(
         "inspect",
         {
-            "model": inspection.path,
+            "model": path,
             "intact": True,
             **{name: manifest[name] for name in DESCRIBING if name in manifest},
             "n_members": len(manifest["members"]),
-            "n_support_vectors": inspection.n_support_vectors,
-            "n_distinct_support_vectors": inspection.n_pool,
+            "n_support_vectors": n_vectors,
+            "n_distinct_support_vectors": n_distinct,
             "member_bytes": _member_bytes(manifest),
-            **inspection.features,
+            **features,
             "manifest": manifest,
         },
     )

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from resvm_cli.options.option_groups import explicit_options, fold_options, option, table_options
+from resvm_cli.options.option_groups import (
+    as_words,
+    explicit_options,
+    fold_options,
+    option,
+    table_options,
+)
 from resvm_cli.options.running import (
     JSON,
     SEED,
@@ -36,11 +42,10 @@ from resvm_cli.report.terminal import in_options, print_json, say, say_row
 from resvm_cli.running.run import Share, as_ranges, done_when
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from resvm_cli.errors import Text
     from resvm_cli.report.charts import Kind
-    from resvm_cli.tables.encoding import TableReading
     from resvm_cli.tuning.space import Axis
     from resvm_cli.tuning.trials import TaskResult
     from resvm_cli.tuning.tune import SearchResult, TuneRequest, Winner
@@ -116,7 +121,7 @@ def tune(
     if tuning.no_extend:
         given["max_extensions"] = 0
     request = job.TuneRequest(
-        source=data.training_input(data.chosen_scale(), table, groups=groups),
+        source=data.training_input(table, scale=data.chosen_scale(), groups=groups),
         target=output,
         folds_file=tuning.folds_file,
         resume=resume,
@@ -137,13 +142,14 @@ def tune(
     if plot is not None and kind is not None:
         with output_file(plot) as write:
             write(tuning_scores(result, request, kind))
+    train = train_command(data, table, request)
     if not running.quiet:
-        show_tuning(result, request)
+        show_tuning(result, request, train)
     if json:
-        print_tuning(result, request, run.notes)
+        print_tuning(result, request, train, run.notes)
 
 
-def show_tuning(result: SearchResult, request: TuneRequest) -> None:
+def show_tuning(result: SearchResult, request: TuneRequest, train: str) -> None:
     """Print the ten best trials, the winner of each method, and how to train it, on stderr."""
     metric = request.metric
     how = "out of bag" if request.oob else f"by {request.folds}-fold cross-validation"
@@ -164,7 +170,7 @@ def show_tuning(result: SearchResult, request: TuneRequest) -> None:
     say_row("score", f"{metric} {_scored(result.best)}; the best of many, so optimistic")
     if metric == "roc_areas" and (scores := result.best.trial.scores):  # few readers know this mean
         say_row("ROC area", f"{scores.values['roc_auc']:.4f}, P against U")
-    say_row("train", train_command(request))
+    say_row("train", train)
 
 
 def show_task(result: TaskResult, task: Share) -> None:
@@ -193,55 +199,19 @@ def print_task(
     )
 
 
-def _table_options(reading: TableReading) -> Iterator[tuple[str, str | bool | None]]:
-    roles = reading.roles
-    for name, value in (
-        ("--id-column", roles.row_id),
-        ("--label-column", roles.label),
-        ("--columns", ",".join(roles.only)),
-        ("--drop", ",".join(roles.dropped)),
-        ("--categorical", ",".join(roles.categories)),
-        ("--missing", roles.missing),
-        ("--separator", reading.separator),
-        ("--array", reading.array),
-    ):
-        yield name, value or None
-    if reading.header is not None:
-        yield "--header" if reading.header else "--no-header", True
-    yield "--decimal-comma", reading.decimal_comma or None
-
-
-def train_command(request: TuneRequest) -> str:
+def train_command(data: DataOptions, table: TableOptions, request: TuneRequest) -> str:
     """Return the command that trains the winner on the same data."""
-    source = request.source.for_kernel(request.base.kernel)
-    labels: tuple[str, ...] = source.table.roles.positive_labels
-    if source.positive_label is not None and not labels:
-        labels = (f"{source.positive_label:g}",)
-    words = ["resvm", "train"]
-    for flag, value in (
-        ("-P", source.positives),
-        ("-U", source.unlabeled),
-        ("--data", source.data),
-        ("--positive-ids", source.positive_ids),
-        ("-N", source.known_negatives),
-        ("--negative-ids", source.negative_ids),
-        *(("--negative-label", label) for label in source.table.roles.negative_labels),
+    # best.json contains the scaling
+    words = ["resvm", "train", *as_words(data, without="scale"), *as_words(table)]
+    for name, value in (
+        ("--groups", request.source.groups),
         ("--w-neg", request.base.w_neg),
-        ("--ids-file", source.ids_file),
-        *(("--positive-label", label) for label in labels),
-        *_table_options(source.table),
-        ("--allow-missing", source.allow_missing or None),
-        ("--drop-repeated", source.drop_repeated or None),
-        ("--weights", source.weights),
-        ("--groups", source.groups),
-        ("--zero-based", source.zero_based or None),
-        ("--features", source.features),
         ("--params", f"{request.target.rstrip('/')}/best.json"),
         ("-o", "model"),
         ("--seed", request.base.seed or None),
     ):
         if value is not None:
-            words += [flag] if value is True else [flag, str(value)]
+            words += [name, str(value)]
     return shlex.join(words)
 
 
@@ -303,7 +273,9 @@ def _table(result: SearchResult, metric: str) -> str:
     return rendered(table, 160)
 
 
-def print_tuning(result: SearchResult, request: TuneRequest, notes: Sequence[Text]) -> None:
+def print_tuning(
+    result: SearchResult, request: TuneRequest, train: str, notes: Sequence[Text]
+) -> None:
     """Print the result as versioned JSON on stdout."""
     best = result.best
     print_json(
@@ -323,7 +295,7 @@ def print_tuning(result: SearchResult, request: TuneRequest, notes: Sequence[Tex
             ],
             "n_trials": len(result.trials),
             "n_repeated": result.n_repeated,
-            "train": train_command(request),
+            "train": train,
             "notes": list(notes),
         },
     )

@@ -159,16 +159,9 @@ class PUData(ABC):
 
     def feature_name(self, feature: int, names: Sequence[Any] | None = None) -> str:
         """Return a feature's name from ``names`` or the data, or its number if there are none."""
-        names = self.feature_names if names is None else names
-        if names is None:
-            return str(feature)
-        index = feature if self.zero_based else feature - 1
-        if index >= len(names):
-            raise DataError(
-                f"the model uses feature {feature:,}, but the feature map ends at {len(names):,}",
-                "use the feature map that was written together with the training rows",
-            )
-        return str(names[index])
+        return feature_name(
+            feature, self.feature_names if names is None else names, self.zero_based
+        )
 
     @property
     def checked(self) -> bool:
@@ -309,6 +302,19 @@ class PUData(ABC):
 
 def _description_of_set(n_rows: int, summary: DataSummary) -> dict[str, Any]:
     return {"rows": n_rows, "nonzeros": summary.n_nonzeros, "sha256": summary.digest()}
+
+
+def feature_name(feature: int, names: Sequence[Any] | None, zero_based: bool) -> str:
+    """Return a feature's name, or its number if features have no names."""
+    if names is None:
+        return str(feature)
+    index = feature if zero_based else feature - 1
+    if index >= len(names):
+        raise DataError(
+            f"the model uses feature {feature:,}, but the feature map ends at {len(names):,}",
+            "use the feature map that was written together with the training rows",
+        )
+    return str(names[index])
 
 
 def _description_of_groups(groups: IntArray) -> dict[str, Any]:

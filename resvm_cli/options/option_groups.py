@@ -82,26 +82,21 @@ def option_group(group: type) -> Any:
     return dataclass(frozen=True, eq=False)(group)
 
 
-def option_of(group: Any, name: str) -> Any:
-    """Return an option of a group, to reuse it in another group."""
-    return group.options[name]
-
-
-def table_options(table: Mapping[str, Parameter], *, last: bool = False) -> Callable[[type], Any]:
-    """Add one option per parameter of the table to a group, before or after its own options."""
+def table_options(table: Mapping[str, Parameter]) -> Callable[[type], Any]:
+    """Add one option per parameter of the table to a group, before its own options."""
 
     def add(group: type) -> Any:
         for name, parameter in table.items():
-            setattr(group, name, _table_option(parameter))
-        own = group.__annotations__
+            setattr(group, name, table_option(parameter))
         made = {name: _type_of(parameter) for name, parameter in table.items()}
-        group.__annotations__ = {**own, **made} if last else {**made, **own}
+        group.__annotations__ = {**made, **group.__annotations__}
         return option_group(group)
 
     return add
 
 
-def _table_option(parameter: Parameter) -> Any:
+def table_option(parameter: Parameter) -> Any:
+    """Return the option for a parameter of the table."""
     more: dict[str, Any] = {}
     if parameter.shown is not None:
         more["show_default"] = in_options(Message(parameter.shown))
@@ -172,6 +167,19 @@ def option_text(context: typer.Context, name: str) -> str:
 def names_of(group: Any) -> tuple[str, ...]:
     """Return the names of a group's options."""
     return tuple(field.name for field in fields(group))
+
+
+def as_words(group: Any, without: str = "") -> list[str]:
+    """Return a group's options as words of a command line; defaults and one name are left out."""
+    words = []
+    for name, declared in group.options.items():
+        value = getattr(group, name)
+        if value == declared.default or name == without:
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            first = declared.param_decls[0]
+            words += [first.split("/")[not one]] if isinstance(one, bool) else [first, str(one)]
+    return words
 
 
 @cache

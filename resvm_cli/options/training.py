@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.options.option_groups import option, option_group, table_options
+from resvm_cli.options.option_groups import option, option_group, table_option, table_options
 from resvm_cli.options.running import output_option
 from resvm_cli.options.values import number_or_text, parse_choice, parse_kernel, single_number
 from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, ScaleChoice
@@ -119,21 +119,8 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for text in given or () for name in text.split(","))
 
 
-def read_labels(
-    table: TableOptions, positive: list[str] | None, negative: list[str] | None
-) -> dict[str, Any]:
-    """Return the fields of TrainingInput that define the labels of P and known negatives."""
-    reading = table.reading(positive, negative_labels=tuple(negative or ()))
-    roles = reading.roles
-    return {
-        "table": reading,
-        "positive_label": single_number(roles.positive_labels),
-        "negative_label": single_number(roles.negative_labels),
-    }
-
-
-@table_options({"scale": TRAINING_TABLE["scale"]}, last=True)
-class DataOptions:
+@option_group
+class SourceOptions:
     """P and U, as two files or one; the fields have the same names as in TrainingInput."""
 
     positives: str | None = data_option(
@@ -178,6 +165,25 @@ class DataOptions:
         "--drop-repeated",
         "Leave out rows of U that have the content or id of a row of P or of a known negative.",
     )
+
+    def training_input(self, table: TableOptions, **more: Any) -> TrainingInput:
+        """Return the data to train on; ``more`` are further fields of TrainingInput."""
+        from resvm_cli.training.input import TrainingInput
+
+        reading = table.reading(
+            self.positive_label, negative_labels=tuple(self.negative_label or ())
+        )
+        labels = {
+            "positive_label": single_number(reading.roles.positive_labels),
+            "negative_label": single_number(reading.roles.negative_labels),
+        }
+        return TrainingInput(**{**vars(self), **labels, **more}, table=reading)
+
+
+@option_group
+class DataOptions(SourceOptions):
+    """The data to train on, and how to read and scale it."""
+
     weights: str | None = data_option(
         "--weights FILE",
         "Confidence in each known positive: one number from 0 to 1 per row of P (with"
@@ -187,26 +193,12 @@ class DataOptions:
     features: int | None = data_option(
         "--features N", "Number of features.", show_default="the largest index"
     )
+    scale: str = table_option(TRAINING_TABLE["scale"])
 
     def chosen_scale(self) -> ScaleChoice | None:
-        """Return the scaling chosen by --scale."""
-        name = TRAINING_TABLE["scale"].convert(vars(self)["scale"])
+        """Return the scaling chosen by --scale; --params may choose another one."""
+        name = TRAINING_TABLE["scale"].convert(self.scale)
         return None if name == "none" else name
-
-    def training_input(
-        self,
-        scale: ScaleChoice | None,
-        table: TableOptions,
-        *,
-        groups: str | None = None,
-        unchecked: bool = False,
-    ) -> TrainingInput:
-        """Return the data to train on; ``scale`` may come from --params instead of --scale."""
-        from resvm_cli.training.input import TrainingInput
-
-        declared = {**vars(self), "scale": scale}
-        declared |= read_labels(table, self.positive_label, self.negative_label)
-        return TrainingInput(**declared, groups=groups, unchecked=unchecked)
 
 
 METHOD_OPTIONS = {

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.commands.tune import train_command
+from resvm_cli.options.training import DataOptions, TableOptions
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.tune import TuneRequest
@@ -97,22 +98,24 @@ def test_the_summary_tells_scores_and_the_command_to_copy(problem, resvm, tmp_pa
         assert (share, percent) == (f"{100 * trial['fraction_positive']:.3g}", "%")
 
 
-def test_the_command_to_copy_reads_kernel_values_as_tune_did():
-    source = TrainingInput("p.svm", "u.svm")
-    request = TuneRequest(
-        source=source, target="t/", base=MethodParameters(kernel="precomputed", seed=3)
+def test_the_command_to_copy_has_every_option_of_the_data():
+    data = DataOptions(
+        "p", "u", drop_repeated=True, weights="w.txt", zero_based=True, features=9, scale="maxabs"
     )
-    assert train_command(request) == (
-        "resvm train -P p.svm -U u.svm --zero-based --params t/best.json -o model --seed 3"
+    table = TableOptions(header=False, separator="tab", columns=["a,b", "c d"])
+    source = TrainingInput(groups="qid")
+    base = MethodParameters(seed=3, w_neg=2.0)
+    request = TuneRequest(source=source, target="t/", base=base)
+    assert train_command(data, table, request) == (
+        "resvm train -P p -U u --drop-repeated --weights w.txt --zero-based --features 9"
+        " --separator tab --no-header --columns a,b --columns 'c d' --groups qid --w-neg 2.0"
+        " --params t/best.json -o model --seed 3"
     )
-
-
-def test_the_command_to_copy_has_weights_groups_and_repeated_rows():
-    source = TrainingInput("p", "u", weights="w.txt", groups="qid", drop_repeated=True)
-    request = TuneRequest(source=source, target="t", base=MethodParameters())
-    assert train_command(request) == (
-        "resvm train -P p -U u --drop-repeated --weights w.txt --groups qid --params t/best.json"
-        " -o model"
+    plain = TuneRequest(source=TrainingInput(), target="t", base=MethodParameters())
+    data = DataOptions(data="all.csv", positive_label=["a", "b"])
+    assert train_command(data, TableOptions(header=True), plain) == (
+        "resvm train --data all.csv --positive-label a --positive-label b --header"
+        " --params t/best.json -o model"
     )
 
 
@@ -451,7 +454,7 @@ def test_deeply_nested_parameters_are_refused(problem, resvm, tmp_path):
 @pytest.mark.parametrize("name", ["n_pos", "c_unl"])
 def test_an_integer_that_a_double_does_not_hold_is_refused(name, best, problem, resvm, tmp_path):
     params = json.dumps(json.loads(best) | {name: 2**53})
-    assert_exit(train_with(params, problem, resvm, tmp_path), 3, f"{name} is '{2**53}'")
+    assert_exit(train_with(params, problem, resvm, tmp_path), 3, f"invalid {name} '{2**53}'")
 
 
 @pytest.mark.parametrize("name", ["n_pos", "n_models", "c_unl", "gamma", "w_pos"])

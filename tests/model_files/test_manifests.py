@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from resvm_cli.commands.inspect import read_inspection, show_inspection
+from resvm_cli.commands.inspect import show_model
 from resvm_cli.commands.predict.predict import predict
 from resvm_cli.commands.predict.scoring import PredictRequest
 from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.commands.train.train import train
 from resvm_cli.errors import ModelError, ResvmError
-from resvm_cli.model_files.directory import read_manifest
+from resvm_cli.model_files.directory import load_with_out_of_bag, read_manifest
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
@@ -77,7 +77,7 @@ def test_inspect_reads_or_refuses_any_manifest(value, model, tmp_path):
             file = target / "manifest.json"
             file.write_text(file.read_text().replace('"REPLACED"', "1e400"))
         try:
-            show_inspection(read_inspection(str(target)))
+            show_model(str(target), load_with_out_of_bag(str(target), required=False))
         except ResvmError:
             pass
         except Exception as error:  # noqa: BLE001 - any other error is a bug
@@ -151,7 +151,7 @@ def test_any_encoding_is_read_or_refused(value, table_model, tmp_path):
             put(manifest, ("encoding", *path), value)
         write_manifest(target, manifest)
         try:
-            read_inspection(str(target))
+            load_with_out_of_bag(str(target), required=False)
             predict(request, Run())
         except ResvmError:
             n_refused += 1

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from resvm_cli import api
-from resvm_cli.commands.inspect import read_inspection
 from resvm_cli.commands.predict.predict import predict, predict_files
 from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
 from resvm_cli.model_files import directory
+from resvm_cli.model_files.directory import load_with_out_of_bag
 from resvm_cli.running.run import Run
 from tests.conftest import assert_exit, train_arguments
 from tests.programs import resvm_command, run, run_resvm, script_command, started
@@ -53,7 +53,8 @@ def test_a_reader_during_replacements_sees_old_or_new(model, other, tmp_path):
     seeds = set()
     with started(replace_often(tmp_path / "m", [other, model], 60)) as running:
         while running.poll() is None:
-            seeds.add(read_inspection(str(tmp_path / "m")).manifest["seed"])
+            stored = load_with_out_of_bag(str(tmp_path / "m"), required=False)
+            seeds.add(stored.manifest["seed"])
             loads += 1
     assert running.returncode == 0
     assert loads > 5

@@ -183,7 +183,9 @@ def test_every_option_of_the_data_reaches_the_training_input():
         decimal_comma=True,
         array="X",
     )
-    source = DataOptions(**values).training_input("standard", table, groups="g", unchecked=True)
+    source = DataOptions(**values).training_input(
+        table, scale="standard", groups="g", unchecked=True
+    )
     roles = ColumnRoles(
         label="y",
         positive_labels=("1",),
@@ -198,7 +200,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
     values |= {"scale": "standard", "positive_label": 1.0, "negative_label": -1.0}
     values["table"] = reading
     assert source == TrainingInput(**values, groups="g", unchecked=True)
-    assert DataOptions().training_input(None, TableOptions()) == TrainingInput()
+    assert DataOptions().training_input(TableOptions(), scale=None) == TrainingInput()
 
 
 def test_a_choice_is_refused_with_the_names_to_choose_from():

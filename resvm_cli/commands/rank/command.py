@@ -157,7 +157,7 @@ def rank(
     choose = ranking_choice if model is None and not no_auto else training_choice
     choice, scale = choose(given)
     request = RankRequest(
-        source=data.training_input(scale, table, groups=groups),
+        source=data.training_input(table, scale=scale, groups=groups),
         choice=choice,
         model=model,
         target=output,

@@ -79,14 +79,14 @@ def train(
     from resvm_cli.training.choice import training_choice
 
     if grow is not None:
-        source = data.training_input(None, table, groups=groups)
+        source = data.training_input(table, scale=None, groups=groups)
         with running.run(cluster) as run:
             result = job.grow(source, output, grow, run)
         training.report(result, json=json, quiet=running.quiet)
         return
     given = given_values({**vars(method), **vars(data), "seed": seed}, explicit)
     choice, scale = training_choice(given)
-    source = data.training_input(scale, table, groups=groups, unchecked=no_check)
+    source = data.training_input(table, scale=scale, groups=groups, unchecked=no_check)
     if task is not None or members is not None:
         wanted = parse_members(members) if members is not None else parse_task(task or "")
         with running.run(cluster) as run:
