@@ -12,7 +12,7 @@ from resvm_cli import __version__
 from resvm_cli.benchmark.report import BenchmarkReport, RunReport
 from resvm_cli.benchmark.results import AREAS
 from resvm_cli.benchmark.tables import Estimate, MethodCell
-from resvm_cli.files.delimited import line_writer
+from resvm_cli.files.fields import line_writer
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.records import dataclass
 from resvm_cli.report.charts import page

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS, Cell
 from resvm_cli.errors import DataError, FileError, Message
-from resvm_cli.files.delimited import fields_of
+from resvm_cli.files.fields import fields_of
 from resvm_cli.files.json_files import LARGEST, StrictRecord, is_whole, read_json, read_jsonl
 from resvm_cli.files.run_directory import SETTINGS as SETTINGS_FILE
 from resvm_cli.files.streams import package_text

@@ -1,6 +1,6 @@
-"""Delimited text: the fields of a line, and CSV tables with located cells.
+"""Tables of named columns, and the reader of CSV text, which locates every cell.
 
-A table is read in blocks of rows. Within a block, a column holds either strings or numbers. The
+A table is read in blocks of rows. Within a block, a column contains either strings or numbers. The
 number of rows per block depends only on the number of columns, so that decisions based on the first
 block do not depend on how the text arrived.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -21,8 +20,9 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.files.fields import COMMA_NUMBER, is_missing, is_number, read_number
 from resvm_cli.files.file_kinds import SEPARATOR_LINE, separator_of
-from resvm_cli.files.streams import MAX_LINE, whole_lines, without_mark
+from resvm_cli.files.streams import whole_lines, without_mark
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
 
@@ -30,55 +30,10 @@ CELLS_AT_ONCE = 1 << 14  # small enough for the CPU cache
 MAX_ROWS = 1 << 12
 MIN_ROWS = 1 << 6
 MAX_COLUMNS = 1 << 20
-COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
-GROUPED_NUMBER = re.compile(r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?")
 IS_IT_A_HEADER = Message("use {header:True} if it names the columns, {header:False} if it does not")
 SKIPPED, NUMBER, TEXT = range(3)  # how a column is read in C
-MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 
 Column: TypeAlias = "Sequence[str] | npt.NDArray[Any]"  # doubles (nan: missing) or integers
-
-# Our limit on line length already protects us; the csv module's default is lower.
-csv.field_size_limit(MAX_LINE + 1)
-
-
-def fields_of(line: str, separator: str, where: str) -> list[str]:
-    """Split one line into fields; ``where`` locates it in error messages."""
-    try:
-        return next(csv.reader([line.removesuffix("\r")], delimiter=separator), [])
-    except csv.Error:
-        raise DataError(
-            f"{where}: a carriage return in the middle of a field",
-            "lines must end in a newline; a field with a carriage return needs quotes",
-        ) from None
-
-
-class _Echo:
-    """A file-like object whose ``write`` returns the text."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
-def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
-    """Return records as lines, with None as an empty field; ``text`` is all of the text fields."""
-    if "\r" not in "".join(text):  # which needs quotes that this writer would not add
-        target = io.StringIO()
-        csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)
-        return target.getvalue()
-    line = line_writer(separator)
-    return "".join(map(line, records))
-
-
-def line_writer(separator: str) -> Callable[[Iterable[object]], str]:
-    """Return a function that joins fields into a line, quoting them if necessary."""
-    # before Python 3.13, \r and \n are quoted only if they are part of the line terminator
-    write = csv.writer(_Echo(), delimiter=separator, lineterminator="\r\n").writerow
-
-    def line(fields: Iterable[object]) -> str:
-        return str(write(fields))[:-2] + "\n"
-
-    return line
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,26 +94,6 @@ def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> li
             )
         found[name] = number
     return list(found)
-
-
-def read_number(text: str, decimal_comma: bool = False) -> float:
-    """Parse a number like float(), but without Python's extensions (raises ValueError)."""
-    if not is_plain(text) or (decimal_comma and "." in text):  # "." separates thousands
-        raise ValueError(text)
-    return float(text.replace(",", ".") if decimal_comma else text)
-
-
-def is_plain(text: str) -> bool:
-    """Whether a text is ASCII without underscores (float() would accept both)."""
-    return "_" not in text and text.isascii()
-
-
-def is_number(text: str, decimal_comma: bool = False) -> bool:
-    try:
-        read_number(text, decimal_comma)
-    except ValueError:
-        return False
-    return True
 
 
 class TextTable(Table):
@@ -286,7 +221,7 @@ class TextTable(Table):
         before, part = text.n_lines, bytes(text.rest[:n_bytes])
         for place, start, stop in odd[:n_odd].tolist():
             cell = part[start:stop].decode("utf-8", "surrogateescape")
-            if cell.strip().lower() not in MISSING_WORDS:
+            if not is_missing(cell):
                 try:
                     values.flat[place] = read_number(cell)
                 except ValueError:

@@ -20,9 +20,15 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _numbers
-from resvm_cli.files.delimited import fields_of, is_number, line_writer
+from resvm_cli.files.fields import (
+    BLANKS,
+    Layout,
+    fields_of,
+    is_number,
+    line_writer,
+    read_columns,
+)
 from resvm_cli.files.json_files import parse_object
-from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
 from resvm_cli.files.streams import (
     STDIN,
     as_unicode,

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, Text, listed
-from resvm_cli.files.delimited import is_number
-from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
+from resvm_cli.files.fields import BLANKS, Layout, is_number, read_columns
 from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass

@@ -10,7 +10,8 @@ import numpy as np
 
 from resvm_cli.errors import DataError
 from resvm_cli.files.atomic import whole_file
-from resvm_cli.files.delimited import TableBlock, line_writer
+from resvm_cli.files.delimited import TableBlock
+from resvm_cli.files.fields import line_writer
 from resvm_cli.files.predictions import PredictionBlock
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.files.svmlight import format_number

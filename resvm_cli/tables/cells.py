@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
-from resvm_cli.files.delimited import (
+from resvm_cli.files.delimited import Column, TableBlock
+from resvm_cli.files.fields import (
     COMMA_NUMBER,
     GROUPED_NUMBER,
-    MISSING_WORDS,
-    Column,
-    TableBlock,
+    is_missing,
     is_number,
     is_plain,
     read_number,
@@ -74,7 +73,7 @@ def _numbers_or_missing(
         try:
             values[number] = read_number(cell, block.decimal_comma)
         except ValueError:
-            if cell.strip().lower() not in MISSING_WORDS:
+            if not is_missing(cell):
                 raise _not_a_number(block, number, at, name, like=like) from None
             values[number] = np.nan
     return values
@@ -112,7 +111,7 @@ def is_text(cells: Cells, name: str) -> bool:
         column = block.columns[at]
         if isinstance(column, np.ndarray):
             return False
-        found = [row for row, cell in enumerate(column) if not _is_missing(cell)]
+        found = [row for row, cell in enumerate(column) if not is_missing(cell)]
         if any(is_number(column[row], block.decimal_comma) for row in found):
             return False
         present += [(block, row, at) for row in found]
@@ -121,14 +120,10 @@ def is_text(cells: Cells, name: str) -> bool:
     return bool(present)
 
 
-def _is_missing(cell: str) -> bool:
-    return cell.strip().lower() in MISSING_WORDS
-
-
 def content_of(cells: Cells) -> str | None:
     """Return what a text column contains, if its first rows do not look like categories."""
     stripped = ([text.strip() for text in texts_of(block.columns[at])] for block, at in cells)
-    tables = [[text for text in texts if not _is_missing(text)] for texts in stripped]
+    tables = [[text for text in texts if not is_missing(text)] for texts in stripped]
     texts = list(chain.from_iterable(tables))
     if len(texts) < MIN_TEXTS:
         return None

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, ParameterError, listed
-from resvm_cli.files.delimited import MISSING_WORDS, Table, TableBlock
+from resvm_cli.files.delimited import Table, TableBlock
+from resvm_cli.files.fields import is_missing
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.tables.cells import (
@@ -431,7 +432,7 @@ class TableFeatures:
         for cell in dict.fromkeys(cells):  # in the order of their first rows
             text = cell.strip()
             feature = column.values.get(text, 0)
-            if text.lower() in MISSING_WORDS:
+            if is_missing(text):
                 feature = 0  # all features of this column are 0
                 if self.missing == "refuse":
                     raise self._no_value(block, cells.index(cell), at, column)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import delimited
-from resvm_cli.files.delimited import TextTable, read_number
+from resvm_cli.files.delimited import TextTable
 from resvm_cli.tables.cells import numbers_of
 
 
@@ -210,22 +210,3 @@ def test_a_column_without_a_name_leaves_numbers_to_those_that_have_them():
 
 def test_a_byte_order_mark_is_no_part_of_a_name_and_a_column_without_name_has_its_number():
     assert table(b"\xef\xbb\xbf,b\n1,2\n").columns == ["1", "b"]
-
-
-def test_underscores_are_no_part_of_a_number():
-    assert read_number(" 1e3 ") == 1000.0
-    with pytest.raises(ValueError, match="1_000"):
-        read_number("1_000")
-    assert np.isnan(read_number("nan"))
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(), st.text("ab\r\n\"\t, '", max_size=5), st.floats()), max_size=4
-    )
-)
-def test_lines_joined_at_once_are_those_written_one_by_one(records):
-    line = delimited.line_writer(",")
-    texts = [text for _, text, _ in records]
-    assert delimited.joined_lines(",", records, texts) == "".join(map(line, records))
-    assert delimited.joined_lines("\t", [(1, None, "a")], ["a"]) == "1\t\ta\n"

@@ -18,7 +18,7 @@ import numpy as np
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
 from resvm_cli.files.array_files import write_npy, write_npz
 from resvm_cli.files.atomic import output, whole_file
-from resvm_cli.files.delimited import line_writer
+from resvm_cli.files.fields import line_writer
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import STDOUT, name_of
 from resvm_cli.files.svmlight import Block, format_block, format_number

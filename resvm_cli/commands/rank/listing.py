@@ -16,7 +16,7 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
     benjamini_hochberg,
     rank_bounds,
 )
-from resvm_cli.files.delimited import joined_lines
+from resvm_cli.files.fields import joined_lines
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth
 from resvm_cli.records import dataclass

@@ -1,4 +1,4 @@
-"""Columns of numbers: exact, located when wrong, whatever the pieces of text."""
+"""Fields of lines: numbers are exact and located when wrong, whatever the pieces of text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.numeric_columns import BLANKS, Layout, read_columns
+from resvm_cli.files.fields import (
+    BLANKS,
+    Layout,
+    joined_lines,
+    line_writer,
+    read_columns,
+    read_number,
+)
 
 TEXT = b"1 0.5 # BRCA1\n\n# a comment\n-1\t-3.25 0.5\r\n  1 -inf\n-1 Infinity"
 
@@ -80,3 +87,22 @@ def test_the_scanner_itself_bounds_what_it_writes_and_checks_what_it_is_given():
         tokenizer.columns(b"1\n", 10, 0, -1, room, room)
     with pytest.raises(ValueError, match="column"):
         tokenizer.columns(b"1\n", 0, -1, -1, room, room)
+
+
+def test_underscores_are_no_part_of_a_number():
+    assert read_number(" 1e3 ") == 1000.0
+    with pytest.raises(ValueError, match="1_000"):
+        read_number("1_000")
+    assert np.isnan(read_number("nan"))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(), st.text("ab\r\n\"\t, '", max_size=5), st.floats()), max_size=4
+    )
+)
+def test_lines_joined_at_once_are_those_written_one_by_one(records):
+    line = line_writer(",")
+    texts = [text for _, text, _ in records]
+    assert joined_lines(",", records, texts) == "".join(map(line, records))
+    assert joined_lines("\t", [(1, None, "a")], ["a"]) == "1\t\ta\n"

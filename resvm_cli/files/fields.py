@@ -1,9 +1,11 @@
-"""Read one or two numeric columns of text, such as labels and decision values, in C."""
+"""The fields of lines: split and join them, parse numbers, and read numeric columns in C."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -12,7 +14,7 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.streams import whole_lines
+from resvm_cli.files.streams import MAX_LINE, whole_lines
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
@@ -21,7 +23,77 @@ ROW_COMMENT = re.compile(rb"^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)", re.MULTILINE)
 READING_THREADS = 2
 MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
+COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
+GROUPED_NUMBER = re.compile(r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?")
+MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 SmallArray: TypeAlias = npt.NDArray[np.float32]
+
+# Our limit on line length already protects us; the csv module's default is lower.
+csv.field_size_limit(MAX_LINE + 1)
+
+
+def fields_of(line: str, separator: str, where: str) -> list[str]:
+    """Split one line into fields; ``where`` locates it in error messages."""
+    try:
+        return next(csv.reader([line.removesuffix("\r")], delimiter=separator), [])
+    except csv.Error:
+        raise DataError(
+            f"{where}: a carriage return in the middle of a field",
+            "lines must end in a newline; a field with a carriage return needs quotes",
+        ) from None
+
+
+class _Echo:
+    """A file-like object whose ``write`` returns the text."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
+    """Return records as lines, with None as an empty field; ``text`` is all of the text fields."""
+    if "\r" not in "".join(text):  # which needs quotes that this writer would not add
+        target = io.StringIO()
+        csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)
+        return target.getvalue()
+    line = line_writer(separator)
+    return "".join(map(line, records))
+
+
+def line_writer(separator: str) -> Callable[[Iterable[object]], str]:
+    """Return a function that joins fields into a line, quoting them if necessary."""
+    # before Python 3.13, \r and \n are quoted only if they are part of the line terminator
+    write = csv.writer(_Echo(), delimiter=separator, lineterminator="\r\n").writerow
+
+    def line(fields: Iterable[object]) -> str:
+        return str(write(fields))[:-2] + "\n"
+
+    return line
+
+
+def read_number(text: str, decimal_comma: bool = False) -> float:
+    """Parse a number like float(), but without Python's extensions (raises ValueError)."""
+    if not is_plain(text) or (decimal_comma and "." in text):  # "." separates thousands
+        raise ValueError(text)
+    return float(text.replace(",", ".") if decimal_comma else text)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is ASCII without underscores (float() would accept both)."""
+    return "_" not in text and text.isascii()
+
+
+def is_number(text: str, decimal_comma: bool = False) -> bool:
+    try:
+        read_number(text, decimal_comma)
+    except ValueError:
+        return False
+    return True
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell is empty or one of the usual words for a missing value."""
+    return cell.strip().lower() in MISSING_WORDS
 
 
 @dataclass(frozen=True)
