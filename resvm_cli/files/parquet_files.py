@@ -1,11 +1,11 @@
-"""Read Parquet files batch by batch, and only the columns in use."""
+"""Read Parquet files batch by batch, and only the columns in use; write tables as Parquet."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from resvm_cli.files.array_files import (
     unusable,
 )
 from resvm_cli.files.delimited import Column, Table, TableBlock, unique_column_names
+from resvm_cli.files.streams import as_unicode
 
 PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the unnamed index of a data frame
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
@@ -99,3 +100,47 @@ class ParquetTable(Table):
             require_short(self.name, name, compute.max(lengths).as_py() or 0)
         texts = dict(zip(codes.to_pylist(), map(text_of, values.to_pylist()), strict=True))
         return [texts.get(code, "") for code in cells.indices.to_pylist()]
+
+
+@contextmanager
+def parquet_writer(
+    path: str, file: BinaryIO, names: Sequence[str], integers: Container[str]
+) -> Iterator[Callable[[Sequence[list[Any]]], None]]:
+    """Yield a function that writes some rows, given by column; the first ones decide the types."""
+    parquet = package("pyarrow.parquet", "pyarrow", path, "Parquet")
+    pyarrow = package("pyarrow", "pyarrow", path, "Parquet")
+    writers: list[Any] = []
+
+    def write(columns: Sequence[list[Any]]) -> None:
+        columns = [[*map(_plain, column)] for column in columns]
+        if not writers:
+            kinds = [
+                pyarrow.int64() if name in integers else _kind(pyarrow, column)
+                for name, column in zip(names, columns, strict=True)
+            ]
+            schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
+            writers.append(parquet.ParquetWriter(file, schema))
+        schema = writers[0].schema
+        typed = zip(columns, schema.types, strict=True)
+        arrays = [pyarrow.array(column, kind) for column, kind in typed]
+        writers[0].write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return as_unicode(cell)
+    return None if cell != cell else cell  # nan: unknown
+
+
+def _kind(pyarrow: Any, column: Sequence[Any]) -> Any:
+    """Return the Parquet type of a column, judging by its first rows."""
+    kinds = {type(cell) for cell in column} - {type(None)}
+    if kinds == {int}:
+        return pyarrow.int64() if max(filter(None, column), default=0) < 2**63 else pyarrow.uint64()
+    return pyarrow.string() if str in kinds else pyarrow.float64()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from resvm_cli.files.atomic import whole_file
 from resvm_cli.files.delimited import TableBlock
 from resvm_cli.files.fields import line_writer
 from resvm_cli.files.predictions import PredictionBlock
-from resvm_cli.files.streams import as_unicode
 from resvm_cli.files.svmlight import format_number
 from resvm_cli.rows import IntArray
 from resvm_cli.tables.cells import numbers_of
@@ -95,22 +94,24 @@ class Cells:
 @contextmanager
 def annotated(
     path: str, names: Sequence[str], integers: Container[str] = ()
-) -> Iterator[Callable[[Columns, Columns], None]]:
-    """Yield a function that writes some rows: the table's columns, then the result columns.
+) -> Iterator[Callable[[Columns], None]]:
+    """Yield a function that writes some rows, given by column.
 
-    ``names`` are all column names, which are distinct. ``integers`` are the columns known to
+    ``names`` are the column names, which are distinct. ``integers`` are the columns known to
     contain integers.
     """
     with whole_file(path) as file:
         if _is_parquet(path):
-            with _parquet(path, file, names, integers) as write:
+            from resvm_cli.files.parquet_files import parquet_writer
+
+            with parquet_writer(path, file, names, integers) as write:
                 yield write
             return
         line = line_writer(SEPARATORS[path[-4:].lower()])
         file.write(line(names).encode("utf-8", "surrogateescape"))
 
-        def write_text(cells: Columns, results: Columns) -> None:
-            rows = zip(*([*map(_text, column)] for column in (*cells, *results)), strict=True)
+        def write_text(columns: Columns) -> None:
+            rows = zip(*([*map(_text, column)] for column in columns), strict=True)
             file.write("".join(map(line, rows)).encode("utf-8", "surrogateescape"))
 
         yield write_text
@@ -123,7 +124,7 @@ class Annotation(ExitStack):
         super().__init__()
         self._path = path
         self._cells = Cells(table, numbers=_is_parquet(path))
-        self._write: Callable[[Columns, Columns], None] | None = None
+        self._write: Callable[[Columns], None] | None = None
 
     def add(self, block: PredictionBlock) -> None:
         results = block.columns
@@ -132,7 +133,7 @@ class Annotation(ExitStack):
             every = [*names, *result_names(names, list(results))]
             self._write = self.enter_context(annotated(self._path, every, self._cells.integers))
         cells = self._cells.take(len(block.labels))
-        self._write(cells, [column.tolist() for column in results.values()])
+        self._write([*cells, *(column.tolist() for column in results.values())])
 
 
 def result_names(columns: Sequence[str], results: Sequence[str]) -> list[str]:
@@ -185,57 +186,10 @@ def write_annotated(
     size = n_rows if _is_parquet(path) else ROWS_AT_ONCE
     with annotated(path, [*names, *own], integers - others) as write:
         for start in range(0, n_rows, size):
-            part = slice(start, start + size)
-            answers = [column[part] for column in results.values()]
-            write([column[part] for column in columns], answers)
-
-
-def _plain(cell: Any) -> Any:
-    if isinstance(cell, str):
-        return as_unicode(cell)
-    return None if cell != cell else cell  # nan: unknown
+            write([column[start : start + size] for column in (*columns, *results.values())])
 
 
 def _text(cell: Any) -> Any:
     if cell is None or cell != cell:
         return ""
     return format_number(cell) if isinstance(cell, float) else cell
-
-
-@contextmanager
-def _parquet(
-    path: str, file: BinaryIO, names: Sequence[str], integers: Container[str]
-) -> Iterator[Callable[[Columns, Columns], None]]:
-    from resvm_cli.files.array_files import package
-
-    parquet = package("pyarrow.parquet", "pyarrow", path, "Parquet")
-    pyarrow = package("pyarrow", "pyarrow", path, "Parquet")
-    writers: list[Any] = []
-
-    def write(cells: Columns, results: Columns) -> None:
-        columns = [[*map(_plain, column)] for column in (*cells, *results)]
-        if not writers:
-            kinds = [
-                pyarrow.int64() if name in integers else _kind(pyarrow, column)
-                for name, column in zip(names, columns, strict=True)
-            ]
-            schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
-            writers.append(parquet.ParquetWriter(file, schema))
-        schema = writers[0].schema
-        typed = zip(columns, schema.types, strict=True)
-        arrays = [pyarrow.array(column, kind) for column, kind in typed]
-        writers[0].write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
-
-    try:
-        yield write
-    finally:
-        for writer in writers:
-            writer.close()
-
-
-def _kind(pyarrow: Any, column: Sequence[Any]) -> Any:
-    """Return the Parquet type of a column, judging by its first rows."""
-    kinds = {type(cell) for cell in column} - {type(None)}
-    if kinds == {int}:
-        return pyarrow.int64() if max(filter(None, column), default=0) < 2**63 else pyarrow.uint64()
-    return pyarrow.string() if str in kinds else pyarrow.float64()

@@ -260,7 +260,7 @@ def test_integers_of_a_parquet_file_stay_integers(first_missing, folder, monkeyp
 def test_unknown_results_are_empty_cells(suffix, tmp_path):
     path = tmp_path / f"a.{suffix}"
     with annotated(str(path), ["x", "probability"]) as write_rows:
-        write_rows([["a", "b"]], [[0.5, float("nan")]])
+        write_rows([["a", "b"], [0.5, float("nan")]])
     if suffix == "csv":
         assert columns_of(path)["probability"] == ["0.5", ""]
     else:
