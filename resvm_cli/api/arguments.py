@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from resvm_cli.errors import Message, ParameterError, Text
-from resvm_cli.parameters import RANGE_HELP, Parameter
+from resvm_cli.parameters import METHOD_TABLE, RANGE_HELP, TRAINING_TABLE, Parameter
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 
@@ -24,6 +24,9 @@ DOC_WIDTH = 90
 JOBS = Parameter("integer", None, "", low=1, name="jobs")
 N_JOBS = replace(JOBS, name="n_jobs", low=-(2**31))
 TYPES = {"integer": "int", "number": "float", "words": "str", "text": "str", "flag": "bool"}
+TRAINING = {**METHOD_TABLE, **TRAINING_TABLE}
+CALLING = ("jobs", "n_jobs", "random_state", "progress", "notice")
+DATA = ("X", "y", "groups", "weights", "positive_label", "negative_label")
 # Arguments that are not in the parameter table: type and meaning.
 SHARED = {
     "X": ("array, sparse matrix, DataFrame or Arrow table", "Numbers, one row per example."),

@@ -15,6 +15,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
+from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import FeatureMap, MappedColumn
 from resvm_cli.training.input import TrainingInput
 
@@ -303,6 +304,29 @@ class LabeledMatrix:
             features=int(n_columns) + source.precomputed,
             positive_label=None if isinstance(self.label, str) else float(self.label),
         )
+
+
+def labeled_rows(
+    X: Matrix,
+    y: npt.ArrayLike,
+    positive_label: Label | None,
+    negative_label: Label | None,
+    run: Run,
+) -> LabeledMatrix:
+    """Check rows and labels; without ``positive_label``, warn if most rows are positive."""
+    labeled = LabeledMatrix.from_arrays(X, y, positive_label, negative_label)
+    n_pos = int(labeled.positive.sum())
+    n_unl = len(labeled.positive) - n_pos - int(labeled.negative.sum())
+    if positive_label is None and n_pos > n_unl:
+        run.notice(
+            Message(
+                "{n_pos:,} rows have the label 1 of known positives, but only {n_unl:,} rows are"
+                " unlabeled: are the labels swapped? set {positive_label} to be sure",
+                n_pos=n_pos,
+                n_unl=n_unl,
+            )
+        )
+    return labeled
 
 
 class SvmlightData(NamedTuple):

@@ -1,25 +1,52 @@
-"""The result of ``rank``, for Python, notebooks and files."""
+"""``rank`` for matrices in memory, and its result for Python, notebooks and files."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.matrices import PathName
-from resvm_cli.api.results import Model
+from resvm_cli.api.arguments import (
+    CALLING,
+    DATA,
+    TRAINING,
+    documented,
+    require_known,
+    run_for,
+    shared_entries,
+    table_entries,
+    with_seed,
+)
+from resvm_cli.api.matrices import (
+    ColumnLayout,
+    Label,
+    Matrix,
+    PathName,
+    as_matrix,
+    labeled_rows,
+    row_index,
+)
+from resvm_cli.api.results import Model, load
 from resvm_cli.commands.rank.baselines import Baseline
 from resvm_cli.commands.rank.fdr import FdrEstimate
 from resvm_cli.commands.rank.listing import Listing, RankingFormat, format_ranking
-from resvm_cli.commands.rank.rank import RankResult
+from resvm_cli.commands.rank.rank import RankRequest, RankResult, rank_on
 from resvm_cli.commands.rank.reasons import Reasons
+from resvm_cli.errors import DataError, ParameterError, warn_caller
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.model.importance import FeatureImportance
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import RANKING_TABLE, ScaleChoice
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray
+from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.running import parallel
+from resvm_cli.running.run import Progress
+from resvm_cli.training.choice import TRAINING_NAMES, ranking_choice, training_choice
 
 HTML_ROWS = 10  # shown in a notebook
 HTML_COLUMNS = ("rank", "id", "known", "decision_value", "probability", "precision")
@@ -253,3 +280,168 @@ def _cell(value: Any) -> str:
     """Return a value as HTML."""
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     return escape(as_unicode(text))
+
+
+@documented(
+    parameters=[
+        *shared_entries(
+            *(*DATA, "ids", "model", "negatives", "tested", "exclude", "importance", "intervals"),
+            *CALLING,
+        ),
+        *table_entries(RANKING_TABLE, RANKING_TABLE),
+        *table_entries(TRAINING, TRAINING_NAMES, {"decision": None}),
+    ]
+)
+def rank(
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    ids: Iterable[Any] | None = None,
+    model: Model | PathName | None = None,
+    negatives: Matrix | None = None,
+    tested: Mapping[Any, Any] | None = None,
+    exclude: Iterable[Any] | None = None,
+    importance: bool = False,
+    intervals: bool = True,
+    groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
+    positive_label: Label | None = None,
+    negative_label: Label | None = None,
+    jobs: int | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+    notice: Callable[[str], None] | None = None,
+    **parameters: Any,
+) -> Ranking:
+    """Rank unlabeled rows, best first, or known positives, most suspicious first.
+
+    Each row is scored only by members of the ensemble that have not seen it. If you give neither
+    ``model`` nor parameters of the ensemble nor ``auto=False``, good settings are searched for as
+    with ``auto=True``.
+
+    {parameters}
+
+    Returns
+    -------
+    Ranking
+        The rows in order, with values, chances and expected precision.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data is invalid.
+    ModelError
+        If ``model`` was trained on other rows.
+
+    Warns
+    -----
+    ResultWarning
+        If the result needs attention, for example because some rows are in every bag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> y = np.arange(300) < 40
+    >>> ranking = resvm_cli.rank(X, y, n_models=20)
+    >>> ranking
+    <ranking of 260 rows: 56, 92, 75, ...>
+    >>> int((ranking.rows[:50] < 100).sum())  # positives among the first 50
+    46
+    """
+    with parallel.inner_threads_held():
+        require_known(parameters, (*RANKING_TABLE, *TRAINING_NAMES), "rank")
+        parameters = with_seed(parameters, random_state)
+        run = run_for(jobs, n_jobs, progress, notice)
+        given = {"negatives": negatives, "tested": tested, "exclude": exclude}
+        request, scale = _request(
+            parameters,
+            model,
+            intervals=intervals,
+            importance=importance,
+            **{name: None if value is None else name for name, value in given.items()},
+        )
+        known = _loaded(model)
+        labeled = labeled_rows(X, y, positive_label, negative_label, run)
+        index = row_index(X, ids, len(labeled.positive))
+        stored, kernel, zero_based = None, request.choice.params.kernel, False
+        if known is not None:
+            if known.columns is not None:
+                known.columns.require(labeled.columns)
+            request.check_method(known.method)
+            stored = known.stored
+            kernel, zero_based = stored.ensemble.groups[0].kernel.name, stored.zero_based
+        names = [*map(str, index)]
+        data = labeled.data(
+            groups, scale, kernel=kernel, zero_based=zero_based, weights=weights, ids=names
+        )
+        trusted = None
+        if negatives is not None:
+            matrix = as_matrix(negatives, "negatives")
+            labeled.columns.require(ColumnLayout.from_matrix(negatives, matrix), "negatives")
+            first = 0 if data.zero_based and kernel != "precomputed" else 1
+            rows = Rows.from_matrix(matrix, first)
+            trusted = rows, lambda row: f"negatives: row {row + 1:,}"
+        outcomes = None if tested is None else _outcomes(tested)
+        excluded = None if exclude is None else [(str(each), "exclude") for each in exclude]
+        found = rank_on(data, request, run, stored, trusted, outcomes, excluded)
+    warn_caller(run.concerns)
+    order = labeled.order[found.listing.numbers]
+    notes = tuple(map(str, run.notes))
+    if known is None:
+        assert found.stored is not None
+        known = Model(found.stored, None, notes, run.jobs, labeled.columns)
+    return Ranking(order, index[order], replace(_by_column(found, data), notes=notes), known)
+
+
+def _request(
+    parameters: Mapping[str, Any], model: Model | PathName | None, **given: Any
+) -> tuple[RankRequest, ScaleChoice | None]:
+    """Return what to rank and how to scale; a model that is given needs no parameters."""
+    listed = {
+        name: RANKING_TABLE[name].convert(value)
+        for name, value in parameters.items()
+        if name in RANKING_TABLE and value is not None
+    }
+    training = {name: value for name, value in parameters.items() if name not in RANKING_TABLE}
+    if model is not None and (names := sorted(set(training) - {"decision"})):
+        raise ParameterError("{" + names[0] + "} is for training, but {model} is already trained")
+    choice, scale = (ranking_choice if model is None else training_choice)(training)
+    name = None if model is None else "model" if isinstance(model, Model) else str(model)
+    request = RankRequest(choice=choice, model=name, page=True, **given, **listed)
+    request.check_list()
+    return request, scale
+
+
+def _by_column(found: RankResult, data: MemoryData) -> RankResult:
+    """Number the features in a ranking from 0, like columns."""
+    first = 0 if data.zero_based else 1
+    importance = (replace(one, feature=one.feature - first) for one in found.importance)
+    reasons = []
+    for reason in found.reasons:
+        effects = (replace(one, feature=one.feature - first) for one in reason.effects)
+        reasons.append(replace(reason, effects=tuple(effects)))
+    return replace(found, importance=tuple(importance), reasons=tuple(reasons))
+
+
+def _outcomes(tested: Mapping[Any, Any]) -> dict[str, tuple[bool, str]]:
+    """Return outcomes by id."""
+    found = {}
+    for row_id, outcome in tested.items():
+        if outcome not in (1, 0, -1):
+            raise DataError(
+                f"tested: the outcome of '{row_id}' is {outcome!r}", "expected 1 or 0 for each id"
+            )
+        found[str(row_id)] = outcome == 1, "tested"
+    return found
+
+
+def _loaded(model: Model | PathName | None) -> Model | None:
+    if model is None or isinstance(model, Model):
+        return model
+    if not isinstance(model, (str, os.PathLike)):
+        raise ParameterError("{model} must be a model or its path, got {value!r}", value=model)
+    return load(model)

@@ -32,9 +32,7 @@ from resvm_cli.model_files.directory import (
     StoredModel,
     check_model_target,
     load_with_out_of_bag,
-    save_model,
 )
-from resvm_cli.model_files.members import format_members
 from resvm_cli.model_files.out_of_bag_table import (
     OutOfBag,
     fitted_classes,
@@ -45,7 +43,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.training.train import redrawn_rows
+from resvm_cli.training.train import redrawn_rows, save
 
 ROWS_AT_ONCE = 1 << 13
 ROWS = [entry("X", SHARED["X"][0], "Rows with the same columns as in training, in the same order.")]
@@ -56,6 +54,10 @@ BAD_ROWS = [
         "If the columns differ from the training columns, or a value is not finite.",
     )
 ]
+THRESHOLD = (
+    "float, optional",
+    "Rows with a larger decision value are predicted positive. Default: the model's.",
+)
 # Manifest entries that describe the model's files, not the model itself.
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 
@@ -244,25 +246,18 @@ class Model:
         """
         return self.decisions(X).by(self.decision)
 
+    @documented(parameters=[*ROWS, entry("threshold", *THRESHOLD)], raises=BAD_ROWS)
     def predict(self, X: Matrix, threshold: float | None = None) -> IntArray:
-        """Return 1 if the decision value exceeds the threshold (default: the model's), else -1.
+        """Return 1 if the decision value exceeds the threshold, else -1.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or Arrow table
-            Rows with the same columns as in training, in the same order.
-        threshold : float, optional
-            Rows with a larger decision value are predicted positive. Default: the model's.
+        {parameters}
 
         Returns
         -------
         array of int
             1 or -1 per row.
 
-        Raises
-        ------
-        ValueError
-            If the columns differ from the training columns, or a value is not finite.
+        {raises}
         """
         limit = self.threshold.value if threshold is None else threshold
         return self.decisions(X).labels(limit, self.decision)
@@ -426,35 +421,7 @@ class Model:
                 "copy its directory, or fit the model again",
             )
         check_model_target(os.fspath(path), force=force)
-        return save_model(
-            os.fspath(path),
-            format_members(self.stored.ensemble),
-            self.manifest,
-            force=force,
-            out_of_bag=self.table,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Tuning:
-    """The result of ``tune``; ``fit(X, y, params=tuning)`` uses it.
-
-    Attributes
-    ----------
-    params : dict
-        The chosen parameters, as in best.json.
-    trials : list of dict
-        The settings tried and their scores, as in trials.jsonl.
-    notes : tuple of str
-        Notes about the search; those that need attention were also warnings.
-    """
-
-    params: dict[str, Any]
-    trials: list[dict[str, Any]]
-    notes: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return f"<tuning: {len(self.trials):,} trials, the best in params>"
+        return save(replace(self.stored, manifest=self.manifest), os.fspath(path), force=force)
 
 
 def load(path: PathName) -> Model:
