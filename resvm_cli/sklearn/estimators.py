@@ -1,493 +1,121 @@
-"""Estimators for scikit-learn (1.6 and later) that use the same engine as the commands.
-
-``y`` has two labels: one for known positives and one for unlabeled rows. The positive one is
-``positive_label``, or else the larger: 1 rather than 0 or -1, True rather than False.
-``classes_`` is sorted and ``decision_function`` is positive for ``classes_[1]``, as scikit-learn
-expects; ``score_samples`` is larger for likelier positives whatever the labels. The parameters are
-the options of ``resvm train`` (docs/commands/train.md), and ``random_state`` is its seed: the same
-rows give a byte-for-byte identical model.
-"""
+"""The three estimators, with constructors and docstrings made from the parameter table."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+from resvm_cli.api.arguments import SHARED, TRAINING, documented, entry, table_entries
+from resvm_cli.parameters import METHOD_TABLE, MethodName
+from resvm_cli.sklearn.base import PUClassifier
 
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-except ModuleNotFoundError as problem:
-    if (problem.name or "").partition(".")[0] != "sklearn":
-        raise
-    raise ModuleNotFoundError(
-        "resvm_cli.sklearn needs scikit-learn, which is not installed: pip install"
-        " 'resvm-cli[sklearn]'; resvm_cli.fit, rank and tune work without it",
-        name="sklearn",
-    ) from None
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+# Parameters that are not in the table: type and meaning.
+OWN = {
+    "oob": (
+        "bool, default=True",
+        "Whether to set ``oob_decision_values_`` and ``oob_members_``, which a grid search does not"
+        " need.",
+    ),
+    "positive_label": (
+        "label, optional",
+        "The label of known positives. Default: the larger of the two labels, with a warning unless"
+        " they are 1 and 0, or 1 and -1.",
+    ),
+    "negative_label": (
+        "label, optional",
+        "A third label, for known negatives. They have a separate penalty in training, and"
+        " predictions give them the label of unlabeled rows. Default: y has two labels.",
+    ),
+    "contamination_pos": (
+        "float, optional",
+        "Fraction of known positives that are negative, for ``predict_proba``. Default: estimated.",
+    ),
+    "contamination_unl": (
+        "float or 'estimate', optional",
+        "Fraction of unlabeled rows that are positive; makes ``predict_proba`` available.",
+    ),
+    "jobs": SHARED["jobs"],
+    "n_jobs": SHARED["n_jobs"],
+    "random_state": (
+        "int, RandomState, Generator or None, default=0",
+        "The seed: the same seed and data give a byte-for-byte identical model. From a generator, a"
+        " seed is drawn; None stands for a random seed.",
+    ),
+}
+ATTRIBUTES = {
+    "classes_": ("array of two labels", "The labels, sorted."),
+    "positive_label_": ("label", "The label in ``classes_`` that marks known positives."),
+    "model_": ("resvm_cli.Model", "The trained ensemble."),
+    "threshold_": ("float", "Rows with a larger decision value are predicted positive."),
+    "decision_": ("{'votes', 'mean'}", "How decision values are computed."),
+    "n_models_": ("int", "Number of members."),
+    "notes_": ("tuple of str", "Notes about the training; some were also issued as warnings."),
+    "oob_decision_values_": (
+        "array of float",
+        "Decision values of the training rows, from members that have not seen them; nan if all"
+        " have. Only if ``oob`` is true.",
+    ),
+    "oob_members_": (
+        "array of int",
+        "How many members have not seen each training row. Only if ``oob`` is true.",
+    ),
+    "tuning_": ("resvm_cli.Tuning", "The trials; set by ``tune``."),
+    "n_features_in_": ("int", "Number of columns."),
+    "feature_names_in_": ("array of str", "Names of the columns, if X is a DataFrame."),
+}
 
-from resvm_cli import api
-from resvm_cli.api import functions
-from resvm_cli.api.arguments import documented, entry, run_for, seed_from
-from resvm_cli.api.matrices import PathName, refuse_lossy, require_same_order
-from resvm_cli.errors import ModelError, ParameterError, warn_caller
-from resvm_cli.model.ensemble import Decisions
-from resvm_cli.parameters import SHARED_NAMES, MethodName, check_contamination
-from resvm_cli.rows import FloatArray
-from resvm_cli.sklearn.constructors import (
-    OPTIONS,
-    ROWS,
-    TRAINING_ROWS,
-    TunedParameters,
-    constructor,
-    stored_parameters,
-    with_parameters,
-)
-from resvm_cli.sklearn.scoring import pu_roc_auc
-from resvm_cli.training.train import unfinished_note
-
-# Estimator parameters that the engine does not have.
-FRACTIONS = ("contamination_pos", "contamination_unl")  # for predict_proba
-LABELS = ("positive_label", "negative_label")
-ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", *LABELS, *FRACTIONS)
-ESTIMATE = "estimate"
-NUMBERED = (
-    "StackingClassifier and VotingClassifier replace the sorted labels with 0 and 1: inside them,"
-    " set {positive_label} to 0 or 1"
-)
-CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels among which only 1 can be the positive one
-
-Estimator = TypeVar("Estimator", bound="_PUClassifier")
-
-
-def _has_fractions(estimator: _PUClassifier) -> bool:
-    """Tell scikit-learn whether predict_proba is available; if not, say why."""
-    settings = estimator.get_params(deep=False)
-    if FRACTIONS[1] not in settings:
-        raise AttributeError(
-            f"{estimator.method} trains every member on all of P, so it cannot estimate how likely"
-            " a row is to be positive: use RESVMClassifier"
-        )
-    if settings[FRACTIONS[1]] is None:
-        raise AttributeError(
-            "predict_proba needs contamination_unl: set it to the fraction of unlabeled rows that"
-            f" are positive, or to {ESTIMATE!r}"
-        )
-    return True
+Kind = TypeVar("Kind")
 
 
-class _PUClassifier(ClassifierMixin, BaseEstimator):
-    """Base class of the three estimators."""
+def constructor(method: MethodName, **more: Any) -> Any:
+    """Return the ``__init__`` of an estimator, with the method's parameters from the table."""
+    defaults = {
+        name: parameter.default
+        for name, parameter in METHOD_TABLE.items()
+        if name not in ("method", "seed") and method not in parameter.unused
+    }
+    defaults |= {"scale": None, **more, "params": None}
+    defaults |= {
+        "positive_label": None,
+        "negative_label": None,
+        "jobs": None,
+        "n_jobs": None,
+        "random_state": 0,
+    }
 
-    method: ClassVar[MethodName]
+    def __init__(self: Any, **given: Any) -> None:
+        for name in given:
+            if name not in defaults:
+                raise TypeError(f"__init__() got an unexpected keyword argument '{name}'")
+        for name, default in defaults.items():
+            setattr(self, name, given.get(name, default))
 
-    @documented(parameters=TRAINING_ROWS)
-    def fit(
-        self: Estimator,
-        X: Any,
-        y: npt.ArrayLike,
-        *,
-        groups: Sequence[Any] | None = None,
-        weights: npt.ArrayLike | None = None,
-    ) -> Estimator:
-        """Learn from known positives and unlabeled rows.
+    keywords = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+        for name, default in defaults.items()
+    ]
+    itself = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    vars(__init__)["__signature__"] = Signature([itself, *keywords])
+    return __init__
 
-        {parameters}
 
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data is invalid.
-
-        Warns
-        -----
-        ResultWarning
-            If the result needs attention; ``notes_`` has these and other notes.
-        ConvergenceWarning
-            If members stopped at the solver's iteration limit.
-        """
-        X, labels, label, negative = self._validated(X, y)
-        settings = self.get_params(deep=False)
-        self._fractions()
-        run = run_for(settings["jobs"], settings["n_jobs"])
-        model = functions.fit_on(
-            run,
-            X,
-            labels,
-            positive_label=label,
-            negative_label=negative,
-            groups=groups,
-            weights=weights,
-            oob=bool(settings.get("oob", False)),
-            columns=getattr(self, "feature_names_in_", None),
-            method=self.method,
-            seed=self._seed(),
-            **self._options(),
-        )
-        self._take(model)
-        assert model.stored.plan is not None
-        unfinished = [*map(str, unfinished_note(model.stored.plan, model.n_unconverged))]
-        warn_caller(text for text in run.concerns if str(text) not in unfinished)
-        warn_caller(unfinished, ConvergenceWarning)
-        return self
-
-    @documented(parameters=[*TRAINING_ROWS, entry("**options", *OPTIONS)])
-    def tune(
-        self: Estimator,
-        X: Any,
-        y: npt.ArrayLike,
-        *,
-        groups: Sequence[Any] | None = None,
-        weights: npt.ArrayLike | None = None,
-        **options: Any,
-    ) -> Estimator:
-        """Choose parameters without known negatives; set ``params`` to them for ``fit`` to use.
-
-        {parameters}
-
-        Returns
-        -------
-        self
-            The estimator, not fitted yet; ``tuning_`` holds the trials.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data is invalid.
-        """
-        X, labels, label, negative = self._validated(X, y)
-        given = self._options()
-        shared = {name: given[name] for name in (*SHARED_NAMES, "scale") if name in given}
-        jobs = {name: self.get_params(deep=False)[name] for name in ("jobs", "n_jobs")}
-        tuning = api.tune(
-            X,
-            labels,
-            positive_label=label,
-            negative_label=negative,
-            groups=groups,
-            weights=weights,
-            method=self.method,
-            **{"seed": self._seed(), **jobs, **shared, **options},
-        )
-        self.tuning_ = tuning
-        return self.set_params(params=TunedParameters(tuning.params))  # type: ignore[no-any-return]
-
-    @documented(parameters=ROWS)
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return a number for each row, above 0 if its predicted label is ``classes_[1]``.
-
-        It is the decision value minus the threshold, negated if ``positive_label_`` is
-        ``classes_[0]``. To rank rows, use ``score_samples``.
-
-        {parameters}
-
-        Returns
-        -------
-        array of float
-            One number per row.
-        """
-        margins = self.decision_values(X) - self.threshold_
-        if self.positive_label_ == self.classes_[1]:
-            return margins
-        # a row at the threshold is not predicted positive, so it belongs to classes_[1]
-        return np.where(margins == 0, np.finfo(float).tiny, -margins)
-
-    @documented(parameters=ROWS)
-    def decision_values(self, X: Any) -> FloatArray:
-        """Return the decision values that ``resvm predict`` writes.
-
-        {parameters}
-
-        Returns
-        -------
-        array of float
-            Above ``threshold_`` if the row is predicted positive.
-        """
-        return self._decisions(X).by(self.model_.decision)
-
-    @documented(parameters=ROWS)
-    def score_samples(self, X: Any) -> FloatArray:
-        """Return the decision values: larger for likelier positives, whatever the labels.
-
-        {parameters}
-
-        Returns
-        -------
-        array of float
-            One number per row.
-        """
-        return self.decision_values(X)
-
-    @documented(parameters=ROWS)
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return labels: ``positive_label_`` if the decision value exceeds the threshold.
-
-        {parameters}
-
-        Returns
-        -------
-        array of labels
-            One of ``classes_`` per row.
-        """
-        of_second = self.decision_function(X) > 0
-        labels: npt.NDArray[Any] = self.classes_[of_second.astype(int)]
-        return labels
-
-    @available_if(_has_fractions)  # type: ignore[untyped-decorator]
-    @documented(parameters=ROWS)
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the chance of each class, for new rows from the same distribution as U.
-
-        ``contamination_unl`` must be set. The predicted label need not have the larger chance,
-        because the threshold is not based on it.
-
-        {parameters}
-
-        Returns
-        -------
-        array, rows x 2
-            One column for each of ``classes_``.
-
-        Raises
-        ------
-        ModelError
-            If P and U overlap too much to estimate the chance.
-        """
-        rows = self._rows(X)
-        chances: FloatArray = self.model_.predict_proba(rows, **self._fractions())
-        return chances if self.positive_label_ == self.classes_[1] else chances[:, ::-1]
-
-    @documented(parameters=ROWS)
-    def predict_votes(self, X: Any) -> FloatArray:
-        """Return the fraction of members that predict each row positive.
-
-        {parameters}
-
-        Returns
-        -------
-        array of float
-            From 0 to 1.
-        """
-        return self._decisions(X).votes
-
-    def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
-        """Return the ROC AUC of known positives against unlabeled rows: ``pu_roc_auc``.
-
-        Accuracy, the score of other classifiers, would reward a model for predicting that
-        unlabeled positives are negative. The ROC AUC, unlike ``pu_score``, needs no threshold, and
-        the model with the best area on P and U can be expected to be the best on positives and
-        negatives.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame
-            Rows that the estimator was not fitted on.
-        y : array of labels
-            The two labels that the estimator was fitted with.
-        sample_weight : array, optional
-            Weight of each row.
-
-        Returns
-        -------
-        float
-            From 0 to 1; 0.5 for a random order, nan if y has only one label.
-        """
-        label = self.get_params(deep=False)["negative_label"]
-        if label is not None:  # known negatives count like unlabeled rows
-            (other,) = self.classes_[self.classes_ != self.positive_label_]
-            y = np.where(np.asarray(y) == label, other, np.asarray(y))
-        return pu_roc_auc(self, X, y, sample_weight=sample_weight)
-
-    def save(self, path: PathName, *, force: bool = False) -> None:
-        """Write the model directory that the commands read.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The directory to create.
-        force : bool, default=False
-            Whether to replace an existing model.
-
-        Raises
-        ------
-        ValueError
-            If the path exists, unless ``force`` is true.
-        FileError
-            If writing failed.
-        """
-        check_is_fitted(self)
-        self.model_.save(path, force=force)
-
-    @classmethod
-    def load(cls: type[Estimator], path: PathName, classes: Sequence[Any] = (-1, 1)) -> Estimator:
-        """Load a model that ``save`` or ``resvm train`` wrote.
-
-        Fitting the estimator again on the same rows gives the same model.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The model directory.
-        classes : sequence of two labels, default=(-1, 1)
-            The label of unlabeled rows, then the label of positives. Models do not store labels.
-
-        Returns
-        -------
-        estimator
-            A fitted estimator of this class.
-
-        Raises
-        ------
-        ModelError
-            If the model does not exist, is damaged, or uses another method.
-        """
-        model = api.load(path)
-        if model.method != cls.method:
-            fitting = {each.method: each.__name__ for each in _PUClassifier.__subclasses__()}
-            raise ModelError(
-                f"{os.fspath(path)}: contains a {fitting[model.method]}, not a {cls.__name__}"
-            )
-        found = cls(**stored_parameters(cls, model))
-        found.classes_ = np.unique(classes)
-        if len(classes) != 2 or len(found.classes_) != 2:
-            raise ParameterError(
-                "{classes} must be two labels, the positive one last, got {value!r}", value=classes
-            )
-        if list(classes) not in CLEAR_PAIRS:
-            found.set_params(positive_label=classes[1])
-        found.positive_label_ = found._positive_label()
-        found.n_features_in_ = model.n_features
-        found._take(model)
-        return found
-
-    def _take(self, model: api.Model) -> None:
-        self.model_ = model
-        self.threshold_ = model.threshold.value
-        self.decision_ = model.decision
-        self.n_models_ = model.n_models
-        self.notes_ = model.notes
-        for name in ("oob_decision_values_", "oob_members_"):
-            self.__dict__.pop(name, None)  # from an earlier fit
-        if model.oob is not None:
-            self.oob_decision_values_ = model.oob.decision_values
-            self.oob_members_ = model.oob.members
-
-    def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any, Any]:
-        """Return the rows, their labels, and the labels of known rows as far as needed."""
-        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
-        refuse_lossy(y, "y")
-        require_same_order(X, y)
-        negative_label = self.get_params(deep=False)["negative_label"]
-        others = self._without_negatives(labels)
-        kind = type_of_target(others, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}."
-            )
-        self.classes_ = np.unique(others)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has only one class, {self.classes_[0]!r}; two are needed")
-        label = self.positive_label_ = self._positive_label()
-        given = self.get_params(deep=False)["positive_label"] is not None
-        if not given and self.classes_.tolist() in CLEAR_PAIRS:
-            return rows, labels, None, negative_label
-        if isinstance(label, (np.number, np.bool_, float, int)):
-            return rows, labels, label.item() if hasattr(label, "item") else label, negative_label
-        if negative_label is None:  # a manifest stores only numbers
-            return rows, np.where(labels == label, "1", "0"), "1", None
-        of_others = np.where(labels == negative_label, "-1", "0")
-        return rows, np.where(labels == label, "1", of_others), "1", "-1"
-
-    def _without_negatives(self, labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the labels of the rows that are not known negatives."""
-        label = self.get_params(deep=False)["negative_label"]
-        if label is None:
-            return labels
-        others: npt.NDArray[Any] = labels if np.ndim(label) else labels[labels != label]
-        if np.ndim(label) or len(np.unique(others)) != 2:
-            raise ParameterError(
-                "{negative_label} is {value!r}; expected a label of y that leaves two others",
-                value=label,
-            )
-        return others
-
-    def _positive_label(self) -> Any:
-        """Return the one of ``classes_`` that marks known positives."""
-        chosen, labels = self.get_params(deep=False)["positive_label"], self.classes_.tolist()
-        if chosen is None:
-            if labels not in CLEAR_PAIRS:
-                text = (
-                    f"{labels[1]!r} is taken as the label of known positives and {labels[0]!r} as"
-                    " the label of unlabeled rows; set positive_label to be sure"
-                )
-                warn_caller([text])
-            return self.classes_[1]
-        if chosen not in labels:
-            raise ParameterError(
-                "{positive_label} is {value!r}, but y has {there}",
-                NUMBERED if labels == [0, 1] else None,
-                value=chosen,
-                there=" and ".join(map(repr, labels)),
-            )
-        return self.classes_[labels.index(chosen)]
-
-    def _decisions(self, X: Any) -> Decisions:
-        rows = self._rows(X)
-        return self.model_.decisions(rows)
-
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        refuse_lossy(X, "X")
-        return rows
-
-    def _fractions(self) -> dict[str, float | None]:
-        """Return contamination_pos and contamination_unl; None stands for an estimate."""
-        settings = self.get_params(deep=False)
-        values = {name: settings.get(name) for name in FRACTIONS}
-        found = {name: None if each == ESTIMATE else each for name, each in values.items()}
-        check_contamination(*found.values())
-        return found
-
-    def _seed(self) -> int:
-        state = self.get_params(deep=False)["random_state"]
-        return seed_from(np.random if state is None else state)
-
-    def _options(self) -> dict[str, Any]:
-        """Return the engine parameters that differ from their defaults."""
-        declared = signature(type(self).__init__).parameters
-        return {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in ESTIMATOR_PARAMETERS
-            and not (value is declared[name].default or value == declared[name].default)
-        }
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")  # tune sets attributes without fitting a model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
+def with_parameters(kind: type[Kind]) -> type[Kind]:
+    """Complete the docstring of an estimator: parameters from the table, and attributes."""
+    defaults = {name: each.default for name, each in signature(kind).parameters.items()}
+    entries = [
+        *table_entries(TRAINING, [name for name in defaults if name in TRAINING], defaults),
+        *(entry(name, *OWN[name]) for name in defaults if name in OWN),
+    ]
+    attributes = [
+        entry(name, *text)
+        for name, text in ATTRIBUTES.items()
+        if "oob" in defaults or not name.startswith("oob_")
+    ]
+    return documented(parameters=entries, attributes=attributes)(kind)
 
 
 @with_parameters
-class RESVMClassifier(_PUClassifier):
+class RESVMClassifier(PUClassifier):
     """A robust ensemble of SVMs, each trained on rows of P and of U drawn with replacement.
 
     {parameters}
@@ -516,7 +144,7 @@ class RESVMClassifier(_PUClassifier):
 
 
 @with_parameters
-class BaggingSVMClassifier(_PUClassifier):
+class BaggingSVMClassifier(PUClassifier):
     """Bagging SVM: each member is trained on all of P against rows of U drawn with replacement.
 
     No row of P is out of bag, so ``oob_decision_values_`` is nan for known positives.
@@ -541,7 +169,7 @@ class BaggingSVMClassifier(_PUClassifier):
 
 
 @with_parameters
-class ClassWeightedSVMClassifier(_PUClassifier):
+class ClassWeightedSVMClassifier(PUClassifier):
     """Class-weighted SVM: one model trained on all of P and U, with a penalty for each class.
 
     {parameters}
