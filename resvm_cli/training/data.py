@@ -29,15 +29,10 @@ from resvm_cli.training.row_sets import (
     require_both_sets,
     require_not_positive,
 )
-from resvm_cli.training.set_files import READING_THREADS, OpenedFiles, UnlabeledFile
+from resvm_cli.training.set_files import READING_THREADS, OpenedFiles, UnlabeledFile, max_kept
 
 if TYPE_CHECKING:
     from resvm_cli.tables.notes import ColumnExtremes
-
-# U stays in memory after the first pass if it has at most this many nonzeros: about 50 MB.
-KEPT_NONZEROS = 1 << 22
-KEPT_BYTES = 12  # per nonzero of a row in memory: an index and a value
-FRACTION_FOR_ROWS = 8  # at most 1/8 of a memory limit goes to rows of U that stay in memory
 
 
 class TrainingData(PUData):
@@ -58,13 +53,13 @@ class TrainingData(PUData):
             positive_label=source.positive_label,
         )
         self.input = source
-        self._max_kept = math.inf if keep_all else _max_kept(run.memory_mb)
+
         self._run = run
-        self._extremes: ColumnExtremes | None = None  # of columns that become features
+        self._extremes: ColumnExtremes | None = None  # only of table columns
         self.positives = Rows.empty()
-        self._text_digests: dict[str, Any] | None = None  # of an unchecked U
+        self._text_digests: dict[str, Any] | None = None  # only if U is not checked
         self._serials = SerialNumbers()
-        self._qids: list[IntArray] = []  # in file order, only if needed
+        self._qids: list[IntArray] = []  # in file order, only if they are the groups
         self._repeated: RepeatedRows | None = None  # None: not searched for
         # if P and U are two files; nan if a row has no label
         self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf
@@ -80,7 +75,7 @@ class TrainingData(PUData):
             )
         self._files = OpenedFiles(source)
         try:
-            self._read(once=keep_all)
+            self._read(keep_all=keep_all)
         except BaseException:
             self._files.close()
             raise
@@ -94,15 +89,16 @@ class TrainingData(PUData):
                 f" ({spooled.spooled_bytes:,} bytes) so that it can be read twice"
             )
 
-    def _read(self, *, once: bool) -> None:
+    def _read(self, *, keep_all: bool) -> None:
         source, files = self.input, self._files
         known = None if source.positives is None else files.opened(source.positives, once=True)
         if known is not None and known.is_text:  # U may be a pipe that is written after P
             self._read_positives(known)
         path = source.data if source.data is not None else source.unlabeled
         assert path is not None
-        rows = files.opened(path, once=once)
-        self._file = UnlabeledFile(rows, zero_based=source.zero_based, unchecked=source.unchecked)
+        rows = files.opened(path, once=keep_all)
+        limit = math.inf if keep_all else max_kept(self._run.memory_mb)
+        self._file = UnlabeledFile(rows, source, limit)
         files.encode([rows] if known is None else [known, rows])
         if files.tables and source.encoding is None:
             from resvm_cli.tables.notes import ColumnExtremes
@@ -230,7 +226,7 @@ class TrainingData(PUData):
         return self._files.encoding
 
     def read_alike(self, path: str) -> Iterator[Block]:
-        """Yield the rows of another file, with the features that P and U have."""
+        """Yield the rows of another file, with the same features as P and U."""
         with self._files.open_alike(path, ColumnRoles()) as rows:
             yield from rows.blocks(with_comments=False, marked=False)
 
@@ -244,7 +240,7 @@ class TrainingData(PUData):
                 self._summarize(self.summary_neg, block.rows)
                 parts.append(block)
         if not parts:
-            raise DataError(f"{name_of(path)}: has no rows", "known negatives were expected")
+            raise DataError(f"{name_of(path)}: has no rows", "expected known negatives")
         whole = Block.concatenate(parts)
         self.negatives = whole.rows
         self._sets = replace(self._sets, n_neg=len(whole))
@@ -349,9 +345,9 @@ class TrainingData(PUData):
             self._extremes.add(rows, positive=positive)
 
     def ids(self) -> list[str]:
-        """Return one id per row: P, U, known negatives; by default the row number in its file."""
+        """Return the ids of P, U and known negatives; rows without one get their number."""
         rows, unlabeled, negative = self._sets.in_files()
-        if tables := self._files.tables:  # which may have dropped rows
+        if tables := self._files.tables:  # tables may have dropped rows
             rows = tables[0].rows_of_file(rows)
             unlabeled = tables[-1].rows_of_file(unlabeled)
             if self._sets.known is not None:
@@ -387,7 +383,7 @@ class TrainingData(PUData):
         return numbers.reshape(-1)
 
     def _read_unlabeled(self) -> None:
-        """Check and summarize every row of the file of U."""
+        """Read the file of U; check and summarize every row."""
         for block in self._blocks(self._file.rows):
             self._row_ids.add(block, self._file.name)
             self._file.add(block)
@@ -399,13 +395,10 @@ class TrainingData(PUData):
         if self._repeated is not None:
             self._repeated.add(rows)
         self._summarize(self.summary_unl, rows)
-        if self._file.kept is not None:
-            self._file.kept.append(rows)
-            if self.summary_unl.n_nonzeros > self._max_kept:
-                self._file.kept = None
+        self._file.keep(rows, self.summary_unl.n_nonzeros)
 
     def _read_labeled(self) -> set[float]:
-        """Check and summarize every row of one labeled file; return some of the labels present."""
+        """Read a labeled file; check and summarize every row; return some of the labels."""
         source, rows = self.input, self._file.rows
         label = rows.numeric_label(source.positive_label) if source.has_label else None
         negative_label = None
@@ -413,7 +406,7 @@ class TrainingData(PUData):
             negative_label = rows.numeric_label(source.negative_label, "negative")
         positives: list[Rows] = []
         negatives: list[Rows] = []
-        masks: tuple[list[BoolArray], list[BoolArray]] = [], []
+        codes = [np.zeros(0, np.int8)]  # 1: in P, 0: in U, -1: a known negative
         labels: set[float] = set()
         for block in self._blocks(rows):
             positive = self._row_ids.add(block, rows.name)
@@ -424,18 +417,16 @@ class TrainingData(PUData):
                     labels.update(np.unique(block.labels).tolist())
                 positive = block.labels == label
             negative = self._negatives_of(block, positive, negative_label)
-            for mask, blocks, parts, summary in zip(
-                (positive, negative), masks, (positives, negatives),
-                (self.summary_pos, self.summary_neg), strict=True,
-            ):  # fmt: skip
-                blocks.append(mask)
-                parts.append(block.rows.take(np.flatnonzero(mask)))
-                self._summarize(summary, parts[-1])
-            self._add_unlabeled(block.rows.take(np.flatnonzero(~(positive | negative))))
+            codes.append(positive.astype(np.int8) - negative)
+            positives.append(block.rows.take(np.flatnonzero(positive)))
+            self._summarize(self.summary_pos, positives[-1])
+            negatives.append(block.rows.take(np.flatnonzero(negative)))
+            self._summarize(self.summary_neg, negatives[-1])
+            self._add_unlabeled(block.rows.take(np.flatnonzero(codes[-1] == 0)))
         self.positives, self.negatives = map(Rows.concatenate, (positives, negatives))
         sizes = len(self.positives), len(self.negatives)
-        positive, negative = (np.concatenate([np.zeros(0, bool), *blocks]) for blocks in masks)
-        self._sets = RowSets(self._file.n_rows, *sizes, (positive, negative))
+        code = np.concatenate(codes)
+        self._sets = RowSets(self._file.n_rows, *sizes, (code > 0, code < 0))
         if self._stats is not None and not source.drop_repeated:
             self._stats.add(self.positives)  # before U, as with two files or in memory
             for part in self.unlabeled():
@@ -469,9 +460,3 @@ class TrainingData(PUData):
             self.summary_unl.max_index = rows.max_index
             _ = self.n_features  # rejects features beyond the declared number
         return rows
-
-
-def _max_kept(limit_mb: float | None) -> float:
-    """Return how many nonzeros of U may stay in memory after reading."""
-    limit = math.inf if limit_mb is None else limit_mb * 1e6
-    return min(KEPT_NONZEROS, limit / FRACTION_FOR_ROWS / (2 * KEPT_BYTES))

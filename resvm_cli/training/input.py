@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import field, replace
 
 from resvm_cli.errors import ParameterError
@@ -27,7 +28,7 @@ class TrainingInput:
     features: int | None = None
     scale: ScaleChoice | None = None
     unchecked: bool = False
-    groups: str | None = None  # a file with one group name per row, or "qid" for the data's own
+    groups: str | None = None  # a file with one group name per row, or "qid"
     weights: str | None = None  # a file with the confidence in each row of P
     positive_ids: str | None = None  # with data: a file of the ids in P, instead of a label
     known_negatives: str | None = None  # a file of known negatives
@@ -45,52 +46,81 @@ class TrainingInput:
         """Reject missing or contradictory inputs before any file is read."""
         if self.features is not None and self.features < 1:
             raise ParameterError("{features} must be at least 1, got {value}", value=self.features)
-        if self.unchecked:
-            self._check_unchecked()
         self.table.check()
-        self._check_negatives()
-        if self.data is not None:
-            if self.positives is not None or self.unlabeled is not None:
-                raise ParameterError("give either {data}, or {positives} and {unlabeled}, not both")
-            if not self.has_label and self.positive_ids is None:
-                if self.table.roles.label is not None:
-                    raise ParameterError(
-                        "{label_column} needs {positive_label}",
-                        "say which labels are positive: {label_column:{column}}"
-                        " {positive_label:LABEL}",
-                        column=shlex.quote(self.table.roles.label),
-                    )
+        for is_broken, problem, advice in self._rules():
+            if is_broken:
                 raise ParameterError(
-                    "{data} needs {positive_label} or {positive_ids}",
-                    "say which rows are positive: {data:train.svm} {positive_label:1}",
+                    problem,
+                    advice or None,
+                    column=shlex.quote(self.table.roles.label or ""),
+                    name=name_of(self.positives or ""),
                 )
-            if self.has_label and self.positive_ids is not None:
-                raise ParameterError("give either {positive_label} or {positive_ids}, not both")
-            self._check_ids()
-            return
-        if self.has_label:
-            raise ParameterError("{positive_label} requires {data}")
-        if self.positive_ids is not None:
-            raise ParameterError(
-                "{positive_ids} requires {data}",
-                "if a file contains only known positives, give it as {positives}",
-            )
-        if self.positives is None or self.unlabeled is None:
-            missing = "{positives} (known positives)"
-            if self.positives is not None:
-                missing = "{unlabeled} (unlabeled rows)"
-            raise ParameterError(
-                missing + " is missing",
-                "give {positives:pos.svm} {unlabeled:unl.svm}, or {data:train.svm}"
-                " {positive_label:1}",
-            )
-        if same_source(self.positives, self.unlabeled):
-            raise ParameterError(
-                "{positives} and {unlabeled} are the same file: {name}",
-                "known positives and unlabeled rows must be in two different files",
-                name=name_of(self.positives),
-            )
-        self._check_ids()
+
+    def _rules(self) -> Iterator[tuple[bool, str, str]]:
+        """Yield whether each rule is broken, with the error message and the advice, if any."""
+        if self.unchecked:
+            reason = ": rows of U that are not drawn are never read"
+            for is_broken, problem in (
+                (self.data is not None, "requires {positives} and {unlabeled}"),
+                (self.has_negatives, "and {known_negatives} cannot be combined"),
+                (self.drop_repeated, "and {drop_repeated:True} cannot be combined"),
+                (self.features is None, "needs {features}"),
+                (self.scale is not None, "needs {scale:none}"),
+            ):
+                yield is_broken, "{unchecked:True} " + problem + reason, ""
+        yield from self._rules_for_two_files() if self.data is None else self._rules_for_data()
+        listed = self.positive_ids is not None or self.negative_ids is not None
+        unused = self.allow_missing and not listed
+        yield unused, "{allow_missing:True} requires {positive_ids}", ""
+        uses_ids = listed or self.keep_ids or self.drop_repeated
+        yield self.ids_file is not None and not uses_ids, "{ids_file} requires {positive_ids}", ""
+        paths = (
+            *(self.positives, self.unlabeled, self.data),
+            *(self.positive_ids, self.ids_file, self.weights),
+            *(self.known_negatives, self.negative_ids),
+        )
+        n_stdin = [name_of(path) for path in paths if path].count(name_of(STDIN))
+        yield n_stdin > 1, "only one input can be stdin", ""
+
+    def _rules_for_data(self) -> Iterator[tuple[bool, str, str]]:
+        """Yield the rules for one labeled file."""
+        roles = self.table.roles
+        advice = "with {data}, give {negative_label} or {negative_ids}"
+        problem = "{known_negatives} requires {positives} and {unlabeled}"
+        yield self.known_negatives is not None, problem, advice
+        both = self.has_negative_label and self.negative_ids is not None
+        yield both, "give either {negative_label} or {negative_ids}, not both", ""
+        alone = self.has_negative_label and not self.has_label
+        yield alone, "{negative_label} needs {positive_label}", ""
+        same = self.positive_label is not None and self.positive_label == self.negative_label
+        same = same or bool(set(roles.positive_labels) & set(roles.negative_labels))
+        yield same, "{positive_label} and {negative_label} are the same label", ""
+        both = self.positives is not None or self.unlabeled is not None
+        yield both, "give either {data}, or {positives} and {unlabeled}, not both", ""
+        unknown = not self.has_label and self.positive_ids is None
+        advice = "say which labels are positive: {label_column:{column}} {positive_label:LABEL}"
+        yield unknown and roles.label is not None, "{label_column} needs {positive_label}", advice
+        advice = "say which rows are positive: {data:train.svm} {positive_label:1}"
+        yield unknown, "{data} needs {positive_label} or {positive_ids}", advice
+        both = self.has_label and self.positive_ids is not None
+        yield both, "give either {positive_label} or {positive_ids}, not both", ""
+
+    def _rules_for_two_files(self) -> Iterator[tuple[bool, str, str]]:
+        """Yield the rules for a file of P and a file of U."""
+        advice = "if a file contains only known negatives, give it as {known_negatives}"
+        yield self.has_negative_label, "{negative_label} requires {data}", advice
+        yield self.negative_ids is not None, "{negative_ids} requires {data}", advice
+        yield self.has_label, "{positive_label} requires {data}", ""
+        advice = "if a file contains only known positives, give it as {positives}"
+        yield self.positive_ids is not None, "{positive_ids} requires {data}", advice
+        advice = (
+            "give {positives:pos.svm} {unlabeled:unl.svm}, or {data:train.svm} {positive_label:1}"
+        )
+        yield self.positives is None, "{positives} (known positives) is missing", advice
+        yield self.unlabeled is None, "{unlabeled} (unlabeled rows) is missing", advice
+        same = same_source(self.positives or "", self.unlabeled or "")
+        advice = "known positives and unlabeled rows must be in two different files"
+        yield same, "{positives} and {unlabeled} are the same file: {name}", advice
 
     @property
     def has_label(self) -> bool:
@@ -107,36 +137,12 @@ class TrainingInput:
         listed = self.known_negatives is not None or self.negative_ids is not None
         return listed or self.has_negative_label
 
-    def _check_negatives(self) -> None:
-        """Reject known negatives that are given twice or by the wrong parameter."""
-        roles = self.table.roles
-        if self.data is None:
-            if self.has_negative_label or self.negative_ids is not None:
-                name = "negative_label" if self.has_negative_label else "negative_ids"
-                raise ParameterError(
-                    "{" + name + "} requires {data}",
-                    "if a file contains only known negatives, give it as {known_negatives}",
-                )
-            return
-        if self.known_negatives is not None:
-            raise ParameterError(
-                "{known_negatives} requires {positives} and {unlabeled}",
-                "with {data}, give {negative_label} or {negative_ids}",
-            )
-        if self.has_negative_label and self.negative_ids is not None:
-            raise ParameterError("give either {negative_label} or {negative_ids}, not both")
-        if self.has_negative_label and not self.has_label:
-            raise ParameterError("{negative_label} needs {positive_label}")
-        same = self.positive_label is not None and self.positive_label == self.negative_label
-        if same or set(roles.positive_labels) & set(roles.negative_labels):
-            raise ParameterError("{positive_label} and {negative_label} are the same label")
-
     def for_kernel(self, name: KernelName) -> TrainingInput:
         """Return the input for this kernel, without automatic scaling if that would do harm."""
         kernel = Kernel(name)
         if kernel.is_precomputed and self.scale not in (None, "auto"):
             raise ParameterError(
-                "{scale:" + self.scale + "} does not apply to {kernel:precomputed}: rows hold"
+                "{scale:" + self.scale + "} does not apply to {kernel:precomputed}: rows contain"
                 " kernel values, not features",
                 "leave {scale} out; scale the features before computing the kernel",
             )
@@ -147,31 +153,3 @@ class TrainingInput:
             zero_based=self.zero_based or kernel.is_precomputed,
             precomputed=kernel.is_precomputed,
         )
-
-    def _check_ids(self) -> None:
-        listed = self.positive_ids is not None or self.negative_ids is not None
-        if self.allow_missing and not listed:
-            raise ParameterError("{allow_missing:True} requires {positive_ids}")
-        uses_ids = listed or self.keep_ids or self.drop_repeated
-        if self.ids_file is not None and not uses_ids:
-            raise ParameterError("{ids_file} requires {positive_ids}")
-        paths = (
-            *(self.positives, self.unlabeled, self.data),
-            *(self.positive_ids, self.ids_file, self.weights),
-            *(self.known_negatives, self.negative_ids),
-        )
-        if [name_of(path) for path in paths if path].count(name_of(STDIN)) > 1:
-            raise ParameterError("only one input can be stdin")
-
-    def _check_unchecked(self) -> None:
-        for holds, problem in (
-            (self.data is not None, "requires {positives} and {unlabeled}"),
-            (self.has_negatives, "and {known_negatives} cannot be combined"),
-            (self.drop_repeated, "and {drop_repeated:True} cannot be combined"),
-            (self.features is None, "needs {features}"),
-            (self.scale is not None, "needs {scale:none}"),
-        ):
-            if holds:
-                raise ParameterError(
-                    "{unchecked:True} " + problem + ": rows of U that are not drawn are never read"
-                )

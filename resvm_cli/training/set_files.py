@@ -1,4 +1,4 @@
-"""The files of P, U and known negatives: opened with one encoding, and the rows of U by number.
+"""Open the files of P, U and known negatives with one encoding, and fetch rows of U by number.
 
 A member needs only n_unl rows of U. The first pass records file offsets in constant memory; later
 passes fetch the drawn rows. A small U stays in memory instead.
@@ -7,6 +7,7 @@ passes fetch the drawn rows. A small U stays in memory instead.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -28,6 +29,10 @@ from resvm_cli.training.row_sets import RowSets
 if TYPE_CHECKING:
     from resvm_cli.tables.features import TableFeatures
 
+# U stays in memory after the first pass if it has at most this many nonzeros: about 50 MB.
+KEPT_NONZEROS = 1 << 22
+KEPT_BYTES = 12  # per nonzero of a row in memory: an index and a value
+FRACTION_FOR_ROWS = 8  # at most 1/8 of a memory limit goes to rows of U that stay in memory
 SAMPLE_STEP = 1 << 26
 SAMPLE_BYTES = 1 << 12
 READING_THREADS = 2
@@ -41,7 +46,7 @@ class OpenedFiles:
         self._input = source
         self._opened = ExitStack()
         self.close = self._opened.close
-        self.tables: list[TableFeatures] = []  # of P and U, if they are tables
+        self.tables: list[TableFeatures] = []  # the features of P and U, if they are tables
 
     def opened(self, path: str, *, once: bool) -> RowInput:
         table = self._input.table
@@ -95,15 +100,17 @@ class OpenedFiles:
 
 
 class UnlabeledFile:
-    """The file with the rows of U; a single labeled file also has all other rows."""
+    """The file that contains U; a single labeled file also contains all other rows."""
 
-    def __init__(self, rows: RowInput, *, zero_based: bool, unchecked: bool) -> None:
+    def __init__(self, rows: RowInput, source: TrainingInput, max_kept: float) -> None:
+        """Rows of U stay in memory if they have at most ``max_kept`` nonzeros."""
         self.rows = rows
         self.name = rows.name
-        self._zero_based = zero_based
-        self._unchecked = unchecked
+        self._zero_based = source.zero_based
+        self._unchecked = source.unchecked
         self._index = RowIndex()
-        self.kept: list[Rows] | None = None if unchecked else []  # None: U is read again
+        self._max_kept = max_kept
+        self.kept: list[Rows] | None = None if source.unchecked else []  # None: U is read again
 
     @property
     def n_rows(self) -> int:
@@ -115,6 +122,13 @@ class UnlabeledFile:
             self._index.add(block.starts)
         else:
             self._index.n_rows += len(block)
+
+    def keep(self, rows: Rows, n_nonzeros: int) -> None:
+        """Keep more rows of U in memory, or none if all so far have too many nonzeros."""
+        if self.kept is not None:
+            self.kept.append(rows)
+            if n_nonzeros > self._max_kept:
+                self.kept = None
 
     def count(self, run: Run) -> dict[str, Any]:
         """Count lines without parsing rows; return digests of the text."""
@@ -188,6 +202,12 @@ class UnlabeledFile:
                 Message("{unchecked:True} needs one row per line"),
             )
         return rows
+
+
+def max_kept(limit_mb: float | None) -> float:
+    """Return how many nonzeros of U may stay in memory after reading."""
+    limit = math.inf if limit_mb is None else limit_mb * 1e6
+    return min(KEPT_NONZEROS, limit / FRACTION_FOR_ROWS / (2 * KEPT_BYTES))
 
 
 def _chosen(blocks: Iterable[Rows], numbers: IntArray) -> Rows:

@@ -207,5 +207,5 @@ def test_a_p_of_which_bags_hold_little_is_noticed(n_pos, n_models, noticed):
     run = Run()
     training.announce(make_plan(data, TrainingChoice.from_params(params)), data, run)
     found = [str(note) for note in run.notes]
-    expected = "bags hold at most 200 of the 5,000 rows of P, and 82 % of P is in no bag"
+    expected = "bags contain at most 200 of the 5,000 rows of P, and 82 % of P is in no bag"
     assert any(expected in note for note in found) == noticed

@@ -96,7 +96,7 @@ def test_one_file_gives_the_same_sets_as_three(files, how):
 
 
 def test_a_large_u_is_read_again_without_known_negatives(files, monkeypatch):
-    monkeypatch.setattr("resvm_cli.training.data.KEPT_NONZEROS", 0)
+    monkeypatch.setattr("resvm_cli.training.set_files.KEPT_NONZEROS", 0)
     with opened(one_file(files, "label")) as data:
         assert data.n_kept == 0
         assert sum(len(rows) for rows in data.unlabeled()) == 30
