@@ -19,7 +19,7 @@ from resvm_cli.parameters import METHOD_TABLE, RANGE_HELP, TRAINING_TABLE, Param
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 
-MAX_SEED = 2**31 - 1  # of a seed that is drawn from a generator
+MAX_SEED = 2**31 - 1  # limit for seeds drawn from a generator
 DOC_WIDTH = 90
 JOBS = Parameter("integer", None, "", low=1, name="jobs")
 N_JOBS = replace(JOBS, name="n_jobs", low=-(2**31))
@@ -36,8 +36,8 @@ SHARED = {
     ),
     "groups": (
         "sequence, optional",
-        "One group name per row. Rows of one group are never split between a bag and the rows that"
-        " it scores.",
+        "One group name per row. A row is scored out of bag only by members that have not seen any"
+        " row of its group.",
     ),
     "weights": (
         "array, optional",
@@ -96,7 +96,7 @@ SHARED = {
     "n_jobs": ("int, optional", "The same as ``jobs``; -1 means all cores, -2 all but one."),
     "random_state": (
         "int, RandomState or Generator, optional",
-        "The same as ``seed``; from a generator, a seed is drawn.",
+        "The same as ``seed``. A generator is used to draw a seed.",
     ),
     "progress": (
         "callable, optional",

@@ -140,9 +140,9 @@ def fit_on(
     columns: Sequence[str] | None = None,
     **parameters: Any,
 ) -> Model:
-    """Do the work of ``fit`` without warnings; ``run.concerns`` holds their text instead.
+    """Do the work of ``fit`` without issuing warnings; ``run.concerns`` contains their text.
 
-    ``columns`` are the names of the columns of X, if X itself has none.
+    ``columns`` names the columns of X if X itself does not.
     """
     with parallel.inner_threads_held():
         require_known(parameters, TRAINING_NAMES, "fit")

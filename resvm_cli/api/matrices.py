@@ -27,7 +27,7 @@ ENCODE = "leave out text columns, or encode them as numbers, one column per valu
 FILL_IN = "leave such rows out, or fill in a number such as the column mean"
 SAME_COLUMNS = "give the same columns as in training, in the same order"
 LOSSY_KINDS = {"c": "complex numbers", "M": "dates", "m": "time spans"}
-N_LABELS = 20  # listed in an error
+N_LABELS = 20  # labels listed in an error
 N_LISTED = 3  # differing columns named in an error
 
 
@@ -167,7 +167,7 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
 
 
 def _is_clear(labels: npt.NDArray[Any], negative_label: Label | None) -> bool:
-    """Return whether 1 can only mean positive: all other labels are 0, or -1, or missing."""
+    """Whether 1 can only mean positive: all other labels are 0, or all are -1."""
     present = {value for value in labels.tolist() if value is not None and value == value}
     others = {value for value in present if value != negative_label}
     return others in ({1}, {0, 1}, {-1, 1})

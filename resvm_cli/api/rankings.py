@@ -50,12 +50,12 @@ from resvm_cli.training.choice import TRAINING_NAMES, ranking_choice, training_c
 
 HTML_ROWS = 10  # shown in a notebook
 HTML_COLUMNS = ("rank", "id", "known", "decision_value", "probability", "precision")
-ID_WIDTH = 40  # of an id in a repr
+ID_WIDTH = 40  # longer ids are shortened in a repr
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The result of ``rank``: rows in order; values are nan if every member has seen the row.
+    """The result of ``rank``; the values of a row are nan if every member has seen it.
 
     Attributes
     ----------
@@ -400,7 +400,7 @@ def rank(
 def _request(
     parameters: Mapping[str, Any], model: Model | PathName | None, **given: Any
 ) -> tuple[RankRequest, ScaleChoice | None]:
-    """Return what to rank and how to scale; a model that is given needs no parameters."""
+    """Return what to rank and how to scale; parameters for training are rejected with a model."""
     listed = {
         name: RANKING_TABLE[name].convert(value)
         for name, value in parameters.items()

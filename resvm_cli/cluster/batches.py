@@ -22,15 +22,15 @@ from resvm_cli.running import parallel
 from resvm_cli.svm.solver_libraries import package_version
 
 FINGERPRINT = "numeric_fingerprint"
-BATCH_SECONDS = 1.0  # of work per batch; scheduling one takes milliseconds
+BATCH_SECONDS = 1.0  # work per batch; scheduling a batch takes milliseconds
 AHEAD = 2  # batches per worker thread: one running, one waiting
 MAX_LOST = 3  # a batch lost this often is rerun task by task, then abandoned
 
 
 class Shared:
-    """Data shared by all tasks of a run, sent once.
+    """Data that all tasks of a run share, sent once.
 
-    Dask sends arrays separately from the object that holds them, and may place them at unaligned
+    Dask sends arrays separately from the object that contains them, and may place them at unaligned
     addresses, but the solvers need aligned arrays. Pickling everything into one byte string makes
     unpickling copy the arrays to aligned addresses.
     """
@@ -52,7 +52,7 @@ class Batch:
 
     first: int  # index among all tasks
     tasks: list[Any]
-    alone: bool = False  # run while nothing else runs on the cluster
+    alone: bool = False  # nothing else may run on the cluster at the same time
     n_lost: int = 0  # how often its worker was lost
 
     def checked(self, answer: Any) -> BatchResult:
@@ -114,7 +114,7 @@ class Batches:
         return Batch(first, tasks) if tasks else None
 
     def _length(self, n_batches: int) -> int:
-        """Return how many tasks take about a second; fewer near the end, so no worker idles."""
+        """Return how many tasks take about a second; fewer near the end, so that none idles."""
         if not self._n_timed:
             return 1
         length = int(BATCH_SECONDS * self._n_timed / max(self._seconds, 1e-9))

@@ -74,7 +74,7 @@ def _started(call: Callable[[], Answer]) -> futures.Future[Answer]:
 def connected(
     address: str, timeout: float, announce: Callable[[str], None] = lambda text: None
 ) -> Iterator[Cluster]:
-    """Connect to the cluster at an address, or given by a scheduler file or the environment."""
+    """Connect to a cluster by its address, its scheduler file or the environment."""
     try:
         distributed = import_module("distributed")  # importing takes half a second
     except ImportError:
@@ -274,7 +274,7 @@ class Cluster:
                     time.sleep(WAIT_SECONDS)
 
     def _scattered(self, shared: Any) -> Any:
-        """Send shared data, however long it takes, while the scheduler answers."""
+        """Send shared data; this may take any time as long as the scheduler answers."""
         options = {"broadcast": True, "hash": False, "timeout": self._timeout}
         self._sending = _started(lambda: self._client.scatter(Shared(shared), **options))
         while not futures.wait([self._sending], WAIT_SECONDS).done:
@@ -320,7 +320,7 @@ class Cluster:
         if not batches.lost(batch, n_lost):
             raise ClusterError(
                 f"{name(batch.first)} killed its worker at least {MAX_LOST} times,"
-                " with nothing else running",
+                " although nothing else was running",
                 "most likely it ran out of memory; see the workers' logs",
             )
 

@@ -30,17 +30,17 @@ WAIT_SECONDS = 0.5
 AHEAD = 4  # tasks per worker that may be started ahead of the results consumed so far
 
 SYSTEM = Path("/")
-# Cores granted by Slurm, Grid Engine or Torque, which CPU affinity may not reflect.
+# Cores granted by Slurm, Grid Engine or Torque; CPU affinity may not reflect them.
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
 _blas_has_one_thread = False  # since startup, set by environment variables
 _n_holders = 0  # contexts that limit BLAS to one thread; in threads, they may overlap
-_threads_before: dict[str, tuple[Any, int]] = {}  # of each limited library, by its path
+_threads_before: dict[str, tuple[Any, int]] = {}  # by path, for libraries that are limited
 _holders_lock = threading.Lock()
 
 
 def hold_inner_threads() -> None:
-    """Limit BLAS to one thread by environment variables; works only before numpy is imported."""
+    """Limit BLAS to one thread by environment variables; call it before numpy is imported."""
     global _blas_has_one_thread
     if "numpy" not in sys.modules:
         for name in ("OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "OMP_NUM"):
@@ -218,7 +218,7 @@ class _Stream(Generic[Task, Result]):
                 self._threads.append(_start(self._work))
             except MachineError:
                 if self._n_workers:
-                    return  # the workers already running do the work
+                    return  # the workers that are already running do all the work
                 raise
             self._n_workers += 1
 

@@ -223,7 +223,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         array of float
             Above ``threshold_`` if the row is predicted positive.
         """
-        rows = self._rows(X)  # first, as there may be no model yet
+        rows = self._rows(X)  # first, because it checks that there is a model
         return self.model_.decision_values(rows)
 
     @documented(parameters=ROWS)
@@ -394,7 +394,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             self.oob_members_ = model.oob.members
 
     def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any, Any]:
-        """Return the rows, and labels for the engine with those of the known rows."""
+        """Return the rows, labels for the engine, and which of these mark known rows."""
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
         refuse_lossy(y, "y")
@@ -403,7 +403,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = find_classes(labels, negative)
         self.positive_label_ = find_positive(self.classes_, self.positive_label)
         if self.positive_label is None and self.classes_.tolist() in CLEAR_PAIRS:
-            return rows, labels, None, negative  # the engine questions a majority of positives
+            return rows, labels, None, negative  # the engine warns if most rows are positive
         return rows, *engine_labels(labels, self.positive_label_, negative)
 
     def _rows(self, X: Any) -> Any:

@@ -38,8 +38,8 @@ OWN = {
     "n_jobs": SHARED["n_jobs"],
     "random_state": (
         "int, RandomState, Generator or None, default=0",
-        "The seed: the same seed and data give a byte-for-byte identical model. From a generator, a"
-        " seed is drawn; None stands for a random seed.",
+        "The seed: the same seed and data give a byte-for-byte identical model. A generator is used"
+        " to draw a seed; None stands for a random one.",
     ),
 }
 ATTRIBUTES = {

@@ -1,8 +1,8 @@
 """Scorers that need no negatives, and folds that all contain known positives.
 
-``pu_roc_auc`` is the default because it needs no threshold and keeps the order of models: if the
+``pu_roc_auc`` is the default because it needs no threshold and keeps the order of models. If the
 known positives are a random sample of all positives, the expected ROC AUC of P against U is
-``1/2 + (1 - b) (AUC - 1/2)``, where AUC is that of positives against negatives and b is the
+``1/2 + (1 - b) (AUC - 1/2)``, where AUC is the area of positives against negatives and b is the
 fraction of positives in U.
 """
 
@@ -82,9 +82,9 @@ def pu_score(
 ) -> float:
     """Score predicted labels without negatives: recall² / fraction predicted positive.
 
-    Recall is that of known positives. The score has no upper bound, and it is proportional to
-    precision x recall if the known positives are a random sample of all positives. It depends on
-    the threshold, so use it to choose one; to compare models by their ranking, use
+    Recall is computed over the known positives. The score has no upper bound, and it is
+    proportional to precision x recall if the known positives are a random sample of all positives.
+    It depends on the threshold, so use it to choose one; to compare models by their ranking, use
     ``pu_roc_auc``. Pass it as ``scoring`` to any scikit-learn tool.
 
     Parameters
@@ -149,7 +149,7 @@ def pu_score(
 
 
 class PUStratifiedKFold(StratifiedGroupKFold):
-    """Folds with the same fraction of known positives, in random order with a fixed seed.
+    """Split rows into random folds with the same fraction of known positives and a fixed seed.
 
     It differs from ``StratifiedKFold`` in four ways. It shuffles rows by default, because P often
     precedes U. It rejects more folds than there are known positives, because a fold without any has

@@ -67,7 +67,7 @@ def find_positive(classes: npt.NDArray[Any], chosen: Any) -> Any:
 def engine_labels(
     labels: npt.NDArray[Any], positive: Any, negative: Any
 ) -> tuple[npt.NDArray[Any], Any, Any]:
-    """Return labels with those of known positives and known negatives; a manifest needs numbers."""
+    """Return labels, and which mark known positives and negatives; a manifest needs numbers."""
     if isinstance(positive, (np.number, np.bool_, float, int)):
         return labels, positive.item() if hasattr(positive, "item") else positive, negative
     others = "0" if negative is None else np.where(labels == negative, "-1", "0")

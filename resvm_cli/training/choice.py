@@ -119,7 +119,7 @@ def method_parameters(values: Mapping[str, Any]) -> MethodParameters:
 
 
 def _converted(name: str, parameter: Any, value: Any) -> Any:
-    if name == "auto" and isinstance(value, bool):  # a flag in Python
+    if name == "auto" and isinstance(value, bool):  # in Python, auto is a flag
         return "committee" if value else None
     return parameter.convert(value)
 
@@ -129,7 +129,7 @@ def tuned_content(source: Any, method: str | None) -> dict[str, Any]:
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         return checked(read_json(path), path, method)
-    found = getattr(source, "params", source)  # of the result of tuning
+    found = getattr(source, "params", source)  # if source is the result of tuning
     if not isinstance(found, Mapping):
         raise ParameterError(
             "{params} must be the result of tune or the path of its best.json, got {value!r}",
@@ -186,7 +186,7 @@ def _own(setting: Setting, first: MethodParameters) -> dict[str, str]:
 
 
 def parameters_of(params: MethodParameters) -> dict[str, Any]:
-    """Return the parameters that apply to its kernel and method, by name."""
+    """Return, by name, the parameters that the kernel and the method use."""
     unused = {*OF_KERNEL} - {*Kernel(params.kernel).parameters}
     every = [*ORDER, *(name for name in TUNED_NAMES if name not in ORDER)]
     names = [name for name in every if name not in unused]

@@ -28,11 +28,11 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, median
 from resvm_cli.running.run import Run
 
-# How much of the top of the ranking of U to examine: this fraction of the rows, with a minimum.
+# How many rows at the top of the ranking to examine: a fraction of U, with a minimum.
 TOP_FRACTION, TOP_ROWS = 0.02, 10
-# Number of members, and of rows of P and of U, used to compare unscaled and scaled features.
+# How many members, and rows of each set, are used to compare unscaled and scaled features.
 ADVISING_MEMBERS, ADVISING_ROWS = 10, 1000
-NEARLY_EMPTY = 0.25  # of the usual number of entries in a row of P
+NEARLY_EMPTY = 0.25  # fraction of the median number of entries in a row of P
 CELLS_AT_ONCE = 1 << 20  # rows times members
 
 
@@ -42,7 +42,9 @@ class OutOfBagSummary:
 
     groups: tuple[Group, ...]  # standardized
     decision: DecisionRule
-    table: OutOfBag | None  # rows that some member has not seen; None if none were sampled
+    table: (
+        OutOfBag | None
+    )  # rows that at least one member has not seen; None if no rows were sampled
 
     @classmethod
     def from_values(
@@ -54,7 +56,9 @@ class OutOfBagSummary:
         if not len(sample):
             return cls(groups, decision, None)
         if len(groups) > 1:
-            n_u = int(np.searchsorted(sample.unlabeled, plan.rows_unl))  # known negatives follow
+            n_u = int(
+                np.searchsorted(sample.unlabeled, plan.rows_unl)
+            )  # known negatives come after U
             of_u = slice(len(sample.positive), len(sample.positive) + n_u)
             groups = tuple(_standardized(each, values[each.columns, of_u]) for each in groups)
         blocks = []
@@ -89,14 +93,14 @@ class OutOfBagSummary:
 
 def _values(table: OutOfBag, rule: RuleName) -> tuple[FloatArray, FloatArray]:
     values = table.by(rule)
-    assert values is not None  # only older model formats lack them
+    assert values is not None  # only models of older formats have none
     return values
 
 
 def _standardized(group: Group, values: FloatArray) -> Group:
-    """Standardize a group: the means of its members' values over rows of U get mean 0 and scale 1.
+    """Return the group with the shift and scale that standardize its mean values over rows of U.
 
-    ``values`` (members x rows) holds the values of the group's members.
+    ``values`` (members x rows) contains the values of the group's members.
     """
     by_row = np.ascontiguousarray(values.T)
     unseen = np.isfinite(by_row)
@@ -120,7 +124,7 @@ class ExpectedPerformance:
     n_unlabeled: int
     roc_auc: Interval | None  # P against U
     n_negatives: int = 0  # known negatives scored out of bag
-    n_false: int = 0  # those predicted positive
+    n_false: int = 0  # known negatives that are predicted positive
 
     @classmethod
     def from_table(cls, decision: DecisionRule, table: OutOfBag | None) -> ExpectedPerformance:
@@ -169,10 +173,10 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
 
 
 def _scaling_advice(data: PUData, part: Part) -> list[Text]:
-    """Advise scaling by the same rule as ``check``, if it helps out of bag on training rows.
+    """Advise scaling by the same rule as ``check``, if it improves the out-of-bag ROC area.
 
-    Both are compared with rbf members at the default penalty: linear members, or large penalties,
-    are very slow on unscaled features.
+    Scaled and unscaled features are compared with rbf members at the default penalty, because
+    linear members and large penalties are very slow on unscaled features.
     """
     if max(data.positives.max_index, part.unlabeled.max_index) >= MAX_FEATURES:
         return []
@@ -219,7 +223,7 @@ def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
     if len(values) < 2 * TOP_ROWS:
         return []
     count = max(TOP_ROWS, round(TOP_FRACTION * len(values)))
-    top = np.flatnonzero(values >= np.sort(values)[-count])  # with all rows tied with the last one
+    top = np.flatnonzero(values >= np.sort(values)[-count])  # including rows tied with the last one
     rows = data.fetch(np.sort(table.rows[table.unlabeled][top] - 1)).without_zeros()
     usual = median(data.positives.without_zeros().lengths)
     at_top = median(rows.lengths)

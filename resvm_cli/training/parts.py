@@ -60,7 +60,7 @@ def open_part(
 def train_missing(
     part: PartDirectory, plan: ModelPlan, budget: ResourceBudget, data: PUData, run: Run
 ) -> Iterator[Part]:
-    """Train the members that a part lacks, saving each batch."""
+    """Train the members that are missing from a part, and save each batch."""
     missing = part.unfinished()
     if not missing:
         return

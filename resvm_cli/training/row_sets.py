@@ -86,7 +86,7 @@ class RowSets:
 
 
 class SerialNumbers:
-    """Checks the serial numbers of rows of kernel values: each when read, the largest last."""
+    """Checks the serial numbers of precomputed kernel rows as they are read, the largest last."""
 
     def __init__(self) -> None:
         self._largest, self._location = 0, ""
@@ -113,7 +113,7 @@ class SerialNumbers:
 def require_not_positive(
     name: str, negatives: Block, positives: Rows, ids: Sequence[str], precomputed: bool
 ) -> None:
-    """Reject a known negative with the id of a row of P, or with equal content and no id.
+    """Reject a known negative that has the id of a row of P, or no id and the same content.
 
     ``ids`` lists the ids of all rows, P first and known negatives last.
     """

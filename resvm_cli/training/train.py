@@ -37,10 +37,10 @@ from resvm_cli.training.expected_performance import (
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 
-# Per value of a dense row: two copies while rows are joined, and one while bags are made.
+# Bytes per value of a dense row: two copies while rows are joined, and one while bags are made.
 DENSE_BYTES = 40
-MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # warn if more of a P this large is in no bag
-SLOW_SECONDS = 60.0  # without a finished member
+MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # warn if more than half of a large P is in no bag
+SLOW_SECONDS = 60.0  # warn if no member is finished for this long
 DIGESTS = ("sha256", "text_sha256")
 UNFINISHED = {
     "libsvm": "scale the features ({scale:auto}) or lower {c_unl}",
@@ -242,8 +242,8 @@ def _remarks(plan: ModelPlan) -> list[Text]:
     if plan.method == "resvm" and plan.rows_pos >= MANY_POSITIVES and left_out > MAX_LEFT_OUT:
         return [
             Message(
-                "bags hold at most {largest:,} of the {rows:,} rows of P, and {fraction:.0f} % of P"
-                " is in no bag; a larger {n_pos} or {n_models} would use more of them",
+                "bags contain at most {largest:,} of the {rows:,} rows of P, and {fraction:.0f} %"
+                " of P is in no bag; a larger {n_pos} or {n_models} would use more of them",
                 largest=max(each.n_pos for each in plan.plans),
                 rows=plan.rows_pos,
                 fraction=100 * left_out,
@@ -275,7 +275,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
 def redrawn_rows(
     stored: StoredModel, path: str, data: PUData, groups: IntArray | None, run: Run
 ) -> tuple[ModelPlan, Sequence[Problem], TrainingRows]:
-    """Check that the data is the model's; return its plan, its redrawn bags and their rows."""
+    """Check that the data matches the model; return the plan, the redrawn bags and their rows."""
     plan = stored_plan(stored, path)
     require_same_data(stored, path, data, run)
     plan = plan.with_weights(data.positive_weights)
@@ -287,7 +287,7 @@ def redrawn_rows(
 
 
 def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
-    """Reject data other than the model's training data, by row count or digest."""
+    """Reject data whose row counts or digests differ from the model's training data."""
     trained: dict[str, Any] = stored.manifest["data"]
     here_now = data.description()
     there, here = (each["positive"].get("weights_sha256") for each in (trained, here_now))
@@ -315,7 +315,7 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) ->
 
 
 def _require_same(name: str, there: object, here: object, path: str) -> None:
-    """Reject weights or groups other than those the model was trained with; None means none."""
+    """Reject weights or groups that differ from those in training; None if there are none."""
     if there == here:
         return
     if there is None:

@@ -48,7 +48,7 @@ class Folds:
         repeats: int = 1,
         groups: IntArray | None = None,
     ) -> Folds:
-        """Draw random folds with equal parts of P and of U; groups are never split."""
+        """Draw random folds with equal shares of P and U; groups are never split."""
         units, which = n_positives, "rows of P"
         if groups is not None:
             units, which = len(np.unique(groups[:n_positives])), "groups among the rows of P"
@@ -110,7 +110,7 @@ def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.
 
 @dataclass(frozen=True, eq=False)
 class ScaledSample:
-    """The rows that candidates are scored on, scaled in one way."""
+    """The rows that candidates are scored on, with one kind of scaling."""
 
     kernels: SharedKernels
     gamma: float  # the value of "scale"
@@ -118,7 +118,7 @@ class ScaledSample:
 
 @dataclass(frozen=True, eq=False)
 class TuningSample:
-    """The rows that candidates are scored on, scaled like the data and in other ways to try.
+    """The rows that candidates are scored on, with the data's scaling and others to try.
 
     Known negatives follow the rows of U and are scored as rows of U.
     """
@@ -141,7 +141,7 @@ class TuningSample:
         given_folds: IntArray | None = None,
         folds_name: str = "",
     ) -> TuningSample:
-        """Take all of P and draw rows of U; ``given_folds`` has one number per row, P before U."""
+        """Take all of P and draw rows of U; ``given_folds`` has the fold of each row, P first."""
         for method in settings.methods if data.positive_weights is not None else ():
             require_weighted_draws(method)
         require_negatives(settings.base, data)
@@ -159,8 +159,8 @@ class TuningSample:
 
         if n_drawn < n_unl:
             text = (
-                "scoring on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl} sets this"
-                " number"
+                "candidates are scored on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl}"
+                " sets this number"
             )
             run.remark(Message(text, n=n_drawn, n_unl=n_unl))
         groups = data.groups()

@@ -25,8 +25,8 @@ from resvm_cli.tuning.space import Axis, Candidate, Space
 from resvm_cli.tuning.validation import Scores
 
 EXTENSION_TRIALS = 5  # an extension draws 1/5 of the initial number of trials per edge
-TEMPERATURE = 0.02  # for the criterion; smaller values favor the best more
-SETTING_MEMBERS = 15  # of each setting of a committee
+TEMPERATURE = 0.02  # of the weights; a lower one favors the best settings more
+SETTING_MEMBERS = 15  # members per setting of a committee
 SINGLE_ERRORS = 3.0  # standard errors by which the best must beat the untuned setting
 
 
@@ -43,7 +43,7 @@ class Trial:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The line of the log."""
+        """The trial as a line of the log."""
         return {
             "trial": self.number,
             "method": self.candidate.method,
@@ -119,7 +119,7 @@ def winner(trials: Sequence[Trial]) -> Trial | None:
 
 
 def best_first(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that have a score, best first; ties are ordered cheapest first."""
+    """Return the trials that have a score, best first; among ties, the cheapest comes first."""
 
     def order(trial: Trial) -> tuple[float, ...]:
         candidate = trial.candidate

@@ -1,6 +1,6 @@
 """How candidates are found and scored, and the settings that an informed search tries.
 
-Informed settings work well on most data. They are relative to the data's size and variance.
+Informed settings work well on most data. They depend on the size and variance of the data.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from resvm_cli.tuning.space import AXIS_NAMES, Axis, Candidate, Space, parse_axi
 DEFAULT_MEMBERS = 50
 SCREENING_MEMBERS = 8  # members used to score an informed candidate
 MAX_SETTINGS = 6  # per committee; more take longer and are no better
-# What an informed search uses unless the user says otherwise: the criterion that a committee
-# ranks by, how many rows of U are scored, and how much memory their kernel values may take.
+# Defaults of an informed search: the criterion that a committee ranks by, how many rows of U are
+# scored, and how much memory their kernel values may take.
 INFORMED: dict[str, Any] = {
     "search": "informed",
     "metric": "roc_auc_of_mean",
@@ -59,7 +59,7 @@ class TuningSettings(TuningParameters):
 
     @property
     def other_scalings(self) -> tuple[ScalingName, ...]:
-        """The scalings that informed candidates need besides the data's own."""
+        """The scalings that informed candidates need in addition to the data's own."""
         scalable = self.base.kernel in FEATURE_KERNELS and "scale" not in self.fixed
         return ("quantile",) if self.search == "informed" and scalable else ()
 
@@ -135,7 +135,7 @@ class Informed:
     w_pos: float
     gamma: float  # a multiple of "scale"
     c_unl: float  # with linear members that --auto adds, a multiple of gamma="scale"
-    power: float = 0.0  # of the feature weights; 0 for none
+    power: float = 0.0  # exponent of the feature weights; 0: no weights
     linear: bool = False
     quantile: bool = False
 
@@ -199,7 +199,7 @@ def informed_candidates(
     candidates: dict[Candidate, None] = {}
     for setting in settings:
         n_pos = default_n_pos(n_positives, setting.fraction)
-        max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # leave rows of U out of bag
+        max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # so that some rows of U are out of bag
         scale: ScalingName | None = "quantile" if setting.quantile else None
         values = {
             "gamma": setting.gamma * gamma_scale[scale],

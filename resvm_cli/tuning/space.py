@@ -1,7 +1,7 @@
 """The search space: one axis per hyperparameter, given by the user or derived from the data.
 
-An axis is a list of values or an interval. It knows where its edges are and how to extend beyond
-them, within limits: a bag cannot usefully hold more rows than the data has.
+An axis is a list of values or an interval. It can be extended beyond its edges, within limits:
+bags with more rows than the data has are useless.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from resvm_cli.svm.kernels import Kernel
 AXIS_NAMES = ("gamma", "degree", "coef0", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 LOG_AXES = ("gamma", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 WHOLE_AXES = ("degree", "n_pos")
-WORDS = ("kernel", "feature_weights", "scale")  # what else a candidate may set
+WORDS = ("kernel", "feature_weights", "scale")  # parameters without an axis that candidates set
 GRID_POINTS = {"gamma": 5, "c_unl": 4, "w_pos": 3, "n_pos": 3, "unl_per_pos": 2}
 OTHER_GRID_POINTS = 3
 EDGE_FRACTION = 0.05  # paper, section 5: optima close to the edge are not accepted
-EXTENSION = 1 / 3  # of the width of an interval
+EXTENSION = 1 / 3  # fraction of an interval's width
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Candidate:
 
     @property
     def named_values(self) -> dict[str, Any]:
-        """Everything that the candidate sets, by parameter, as logged."""
+        """All values that the candidate sets, by parameter name, as logged."""
         words = {name: getattr(self, name) for name in WORDS}
         return {**{name: word for name, word in words.items() if word}, **dict(self.values)}
 
@@ -258,7 +258,7 @@ class Space:
         return Candidate(self.method, tuple(values))
 
     def grid(self) -> list[Candidate]:
-        """Return all combinations, with those that share a kernel adjacent."""
+        """Return all combinations, ordered so that those with the same kernel are adjacent."""
         names = [axis.name for axis in self.axes]
         combinations = itertools.product(*(axis.points() for axis in self.axes))
         return [
@@ -292,9 +292,9 @@ def default_space(
     contamination_pos: float | None = None,
     contamination_unl: float | None = None,
 ) -> Space:
-    """Return the user's axes, and ranges derived from the data for all others.
+    """Return the user's axes, and ranges derived from the data for all other parameters.
 
-    The sizes are those of the smallest sets on which a candidate is trained.
+    ``n_positives`` and ``n_unlabeled`` are the smallest numbers of rows that candidates train on.
     """
     axes = {axis.name: axis for axis in given}
     unused = {"gamma", "degree", "coef0"} - {*Kernel(kernel).parameters}
@@ -335,7 +335,7 @@ def _defaults(
     max_pos = float(n_positives)
     low_pos = min(max(3.0, float(n_positives // 15)), 100.0, max_pos)
     high_pos = max(low_pos, min(200.0, float(2 * n_positives // 3)))
-    # small bags may hold more rows of U per row of P
+    # small bags may contain more rows of U per row of P
     high_ratio = min(20.0, n_unlabeled / (n_positives if all_of_p else high_pos))
     low_ratio = min(1.0, high_ratio)
     max_ratio = n_unlabeled / (n_positives if all_of_p else low_pos)

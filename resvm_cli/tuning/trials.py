@@ -46,7 +46,7 @@ def _is_number(value: object) -> bool:
 
 
 def is_known_trial(record: Any, metric: str) -> bool:
-    """Return whether this is a complete, valid trial as stored by a task of an array job."""
+    """Whether this is a complete, valid trial that a task of an array job has stored."""
     if not isinstance(record, dict) or not _is_number(record.get("seconds")):
         return False
     trial = record.get("trial")
@@ -82,7 +82,7 @@ def _key(record: dict[str, Any]) -> str:
 
 @dataclass(eq=False)
 class TrialLog:
-    """A log of finished trials in order, in memory and optionally in a directory to resume from."""
+    """The finished trials in order, in memory and perhaps in a directory to resume from."""
 
     settings: TuningSettings
     run: Run
@@ -195,7 +195,7 @@ def _trials(scorer: CandidateScorer, candidates: list[Candidate], log: TrialLog)
 def scored_trials(
     scorer: CandidateScorer, candidates: Sequence[Candidate], log: TrialLog
 ) -> Iterator[tuple[Trial, float]]:
-    """Yield each candidate's trial, numbered as the next in the log, and the seconds it took."""
+    """Yield each candidate's trial, with the next number in the log, and the time in seconds."""
     batches = list(_batches(candidates))
 
     def name(number: int) -> str:
@@ -246,7 +246,7 @@ def _open_round(
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What one task of an array job did."""
+    """The result of one task of an array job."""
 
     n_scored: int
     n_candidates: int  # in all open rounds

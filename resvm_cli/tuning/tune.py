@@ -1,7 +1,7 @@
 """Find the hyperparameters that score best on P and U.
 
-``tune`` logs every trial, to resume from; ``train --auto`` scores informed settings out of bag, on
-rows in memory.
+``tune`` logs every trial, so that it can be resumed. ``train --auto`` scores informed settings out
+of bag, on rows in memory.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def tune_on(data: PUData, settings: TuningSettings, run: Run) -> SearchResult:
 
 
 def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
-    """Score this task's part of the candidates known so far; ``tune`` will use the scores."""
+    """Score this task's share of the candidates known so far; ``tune`` will use the scores."""
     request.check()
     with _prepared(request, run) as (request, data, sample, within):
         files = _task_files(request, _settings(request, data, sample))
@@ -136,7 +136,7 @@ def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
 
 
 def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Return the choice, with scaling decided and, for ``auto``, settings found out of bag."""
+    """Decide whether to scale and, for ``auto``, find settings out of bag; return the choice."""
     settle_scaling(data, choice.params, run)
     if choice.auto is None:
         return choice
@@ -312,7 +312,7 @@ NOT_LOGGED = ("oob", "contamination_pos", "contamination_unl", "gram_mb", "cache
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
-    """Return everything that determines the trials; a run can be resumed only if it is the same."""
+    """Return everything that determines the trials; a run is resumed only if all of it is equal."""
     logged = {
         "kind": "resvm-tuning",
         "format": 1,

@@ -70,7 +70,7 @@ class ScoredSample:
 
 @dataclass(frozen=True)
 class Scores:
-    """All criteria of a candidate, and how much the selection criterion varies, as logged."""
+    """All criteria of a candidate and the spread of the selection criterion, as logged."""
 
     values: dict[str, float]
     deviation: float  # of the criterion over folds
@@ -80,7 +80,7 @@ class Scores:
 
 
 def score(rows: ScoredSample, metric: MetricName, up_to: float, *, by_folds: bool) -> Scores:
-    """Compute all criteria: the mean over folds if ``by_folds``, else over all rows at once."""
+    """Compute all criteria: the mean over folds if ``by_folds``, else once over all rows."""
     folds = [rows.only(rows.folds == fold) for fold in np.unique(rows.folds)]
     whole: dict[str, float] = {name: criterion(rows, name, up_to) for name in METRIC_NAMES}
     usable = [fold for fold in folds if fold.positive.any() and not fold.positive.all()]
@@ -229,7 +229,7 @@ class CandidateScorer:
         rows: IntArray | None,
         scored: Callable[[Sequence[Problem], FloatArray], ScoredSample],
     ) -> list[ScoredSample | ResvmError]:
-        """Score ``rows`` after training on the kept ones; candidates with equal bags share them."""
+        """Train on the kept rows and score ``rows``; candidates with equal bags share them."""
         found: dict[int, ScoredSample | ResvmError] = {}
         same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
         weights = self.sample.positive_weights
@@ -269,7 +269,7 @@ class CandidateScorer:
     def _score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
         """Score each row with the members that have not seen it.
 
-        Bags hold a larger fraction of P than of U, and scores from few members vary more. So even
+        Bags contain a larger part of P than of U, and scores from few members vary more. So even
         in a random ranking, rows of P would fill the top and the bottom. To avoid this, each row of
         U is paired with a row of P and scored by members that have seen neither. Rows in every bag
         are left out. The folds only show how much the criterion varies.

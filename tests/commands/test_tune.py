@@ -389,7 +389,7 @@ def test_only_some_rows_of_a_large_u_are_scored(problem, resvm, tmp_path):
     arguments = [word for word in quick(problem, tmp_path / "t", "--oob") if word != "-q"]
     ran = resvm(*arguments, "--max-unl", 50)
     assert ran.code == 0, ran.err
-    assert "scoring on 50 of" in ran.err
+    assert "scored on 50 of" in ran.err
     assert all(one["n_judged"] <= 50 + 100 for one in lines(tmp_path / "t"))
 
 

@@ -224,7 +224,7 @@ def test_a_sound_file_is_sound_and_not_to_be_scaled(both, resvm):
 def test_scaling_is_refused_unless_it_is_left_open(both, resvm, tmp_path):
     ran = resvm("train", *kernel_data(both), "--scale", "minmax", "-o", tmp_path / "m")
     assert ran.code == 2
-    assert "rows hold kernel values, not features" in ran.err
+    assert "rows contain kernel values, not features" in ran.err
     ran = resvm("train", *kernel_data(both), *TRAIN, "--scale", "auto", "-o", tmp_path / "m")
     assert ran.code == 0, ran.err
 
