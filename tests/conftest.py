@@ -40,7 +40,11 @@ THOROUGH = (
     "metrics/test_contamination_correction.py",
 )
 THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "training/test_parts.py")
-THOROUGH += ("training/test_expected_performance.py", "test_sklearn.py", "test_sklearn_scoring.py")
+THOROUGH += (
+    "training/test_expected_performance.py",
+    "sklearn/test_estimators.py",
+    "sklearn/test_scoring.py",
+)
 STARTS_OR_MEASURES = re.compile(
     r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|(perf|studies)\b)", re.MULTILINE
 )

@@ -25,7 +25,7 @@ from resvm_cli.sklearn import (
     ClassWeightedSVMClassifier,
     RESVMClassifier,
 )
-from resvm_cli.training.choice import TRAINING_NAMES
+from resvm_cli.training.choice import TRAINING
 from resvm_cli.tuning.settings import TUNING_NAMES
 
 ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
@@ -89,7 +89,7 @@ def assert_refused(call, name, value):
 
 
 @pytest.mark.parametrize(
-    "name", [*TRAINING_NAMES, "groups", "positive_label", "jobs", "n_jobs", "random_state"]
+    "name", [*TRAINING, "groups", "positive_label", "jobs", "n_jobs", "random_state"]
 )
 def test_fit_refuses_bad_values_by_name(rows, name):
     for value in bad_values(name):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from resvm_cli.errors import Message, ParameterError, Text
-from resvm_cli.parameters import METHOD_TABLE, RANGE_HELP, TRAINING_TABLE, Parameter
+from resvm_cli.parameters import RANGE_HELP, Parameter
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 
@@ -24,7 +24,7 @@ DOC_WIDTH = 90
 JOBS = Parameter("integer", None, "", low=1, name="jobs")
 N_JOBS = replace(JOBS, name="n_jobs", low=-(2**31))
 TYPES = {"integer": "int", "number": "float", "words": "str", "text": "str", "flag": "bool"}
-TRAINING = {**METHOD_TABLE, **TRAINING_TABLE}
+
 CALLING = ("jobs", "n_jobs", "random_state", "progress", "notice")
 DATA = ("X", "y", "groups", "weights", "positive_label", "negative_label")
 # Arguments that are not in the parameter table: type and meaning.
@@ -188,7 +188,7 @@ def entry(name: str, kind: str, text: str) -> str:
     return f"{heading}\n{textwrap.indent(wrapped, '    ')}"
 
 
-def require_known(given: Mapping[str, Any], known: Sequence[str], function: str) -> None:
+def require_known(given: Mapping[str, Any], known: Collection[str], function: str) -> None:
     """Reject unknown parameters with Python's own message."""
     for name in given:
         if name not in known:

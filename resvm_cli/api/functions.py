@@ -17,7 +17,6 @@ import numpy.typing as npt
 from resvm_cli.api.arguments import (
     CALLING,
     DATA,
-    TRAINING,
     documented,
     range_entries,
     require_known,
@@ -45,7 +44,7 @@ from resvm_cli.parameters import SHARED_NAMES, TRAINING_TABLE, TUNED_METHOD, TUN
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
-from resvm_cli.training.choice import TRAINING_NAMES, training_choice
+from resvm_cli.training.choice import TRAINING, training_choice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.space import AXIS_NAMES
@@ -57,7 +56,7 @@ TUNING = {**TRAINING, **TUNING_TABLE, "method": TUNED_METHOD}
 @documented(
     parameters=[
         *shared_entries(*DATA, "oob", *CALLING),
-        *table_entries(TRAINING, TRAINING_NAMES),
+        *table_entries(TRAINING, TRAINING),
     ]
 )
 def fit(
@@ -145,7 +144,7 @@ def fit_on(
     ``columns`` names the columns of X if X itself does not.
     """
     with parallel.inner_threads_held():
-        require_known(parameters, TRAINING_NAMES, "fit")
+        require_known(parameters, TRAINING, "fit")
         choice, scale = training_choice(parameters)
         labeled = labeled_rows(X, y, positive_label, negative_label, run)
         if columns is not None:

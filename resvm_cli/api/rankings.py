@@ -14,7 +14,6 @@ import numpy.typing as npt
 from resvm_cli.api.arguments import (
     CALLING,
     DATA,
-    TRAINING,
     documented,
     require_known,
     run_for,
@@ -46,7 +45,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress
-from resvm_cli.training.choice import TRAINING_NAMES, ranking_choice, training_choice
+from resvm_cli.training.choice import TRAINING, ranking_choice, training_choice
 
 HTML_ROWS = 10  # shown in a notebook
 HTML_COLUMNS = ("rank", "id", "known", "decision_value", "probability", "precision")
@@ -289,7 +288,7 @@ def _cell(value: Any) -> str:
             *CALLING,
         ),
         *table_entries(RANKING_TABLE, RANKING_TABLE),
-        *table_entries(TRAINING, TRAINING_NAMES, {"decision": None}),
+        *table_entries(TRAINING, TRAINING, {"decision": None}),
     ]
 )
 def rank(
@@ -353,7 +352,7 @@ def rank(
     46
     """
     with parallel.inner_threads_held():
-        require_known(parameters, (*RANKING_TABLE, *TRAINING_NAMES), "rank")
+        require_known(parameters, {**RANKING_TABLE, **TRAINING}, "rank")
         parameters = with_seed(parameters, random_state)
         run = run_for(jobs, n_jobs, progress, notice)
         given = {"negatives": negatives, "tested": tested, "exclude": exclude}

@@ -237,7 +237,10 @@ class Cluster:
             while True:
                 self._look()
                 while (batch := batches.next(len(running), self._n_threads)) is not None:
-                    running[self._submit(function, shared, batch)] = batch
+                    sent = self._send(shared)
+                    with self._named_if_gone():
+                        future = self._client.submit(work, function, sent, batch, pure=False)
+                    running[future] = batch
                 if not running:
                     return
                 for future in self._ended(running):
@@ -248,11 +251,6 @@ class Cluster:
             with suppress(*_connection_errors()):
                 cancel = _started(lambda: self._client.cancel(list(running), force=True))
                 cancel.result(CLOSE_SECONDS)
-
-    def _submit(self, function: Callable[[Any, Any], Any], shared: Any, batch: Batch) -> Any:
-        sent = self._send(shared)
-        with self._named_if_gone():
-            return self._client.submit(work, function, sent, batch, pure=False)
 
     def _send(self, shared: Any) -> Any:
         """Return a future for the shared data; resend it if all workers that had it are gone."""

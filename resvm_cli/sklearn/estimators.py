@@ -5,9 +5,10 @@ from __future__ import annotations
 from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, TypeVar
 
-from resvm_cli.api.arguments import SHARED, TRAINING, documented, entry, table_entries
+from resvm_cli.api.arguments import SHARED, documented, entry, table_entries
 from resvm_cli.parameters import METHOD_TABLE, MethodName
 from resvm_cli.sklearn.base import PUClassifier
+from resvm_cli.training.choice import TRAINING
 
 # Parameters that are not in the table: type and meaning.
 OWN = {

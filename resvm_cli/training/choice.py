@@ -33,7 +33,7 @@ from resvm_cli.parameters import (
 from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 
-TRAINING_NAMES = (*METHOD_TABLE, *TRAINING_TABLE)
+TRAINING = {**METHOD_TABLE, **TRAINING_TABLE}
 # If the user sets any of these, a ranking does not search for settings.
 ENDS_SEARCH = (
     *("params", "n_models", "n_pos", "n_unl", "c_unl", "kernel", "gamma"),
@@ -83,7 +83,7 @@ def training_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoi
     """Return what to train and how to scale; ``given`` holds only what the user set."""
     values = {
         name: converted
-        for name, parameter in {**METHOD_TABLE, **TRAINING_TABLE}.items()
+        for name, parameter in TRAINING.items()
         if given.get(name) is not None
         and (converted := _converted(name, parameter, given[name])) is not None
     }

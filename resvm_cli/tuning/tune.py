@@ -77,7 +77,6 @@ class Winner:
     settings: tuple[Setting, ...]
     params: dict[str, Any]  # as in best.json
     outcome: Outcome
-    n_trials: int
 
 
 @dataclass(frozen=True)
@@ -140,10 +139,11 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
     settle_scaling(data, choice.params, run)
     if choice.auto is None:
         return choice
-    winner = _tune_quickly(data, choice, run)
-    what = f"the best of {winner.n_trials} settings has"
+    found = _tune_quickly(data, choice, run)
+    winner, n_trials = found.best, len(found.trials)
+    what = f"the best of {n_trials} settings has"
     if len(winner.settings) > 1:
-        what = f"{len(winner.settings)} of {winner.n_trials} settings are pooled; the best has"
+        what = f"{len(winner.settings)} of {n_trials} settings are pooled; the best has"
     run.remark(
         f"tuned out of bag: {what} a ROC area of {winner.trial.score:.4f} for P against U"
         " (optimistic, because it was selected)"
@@ -152,7 +152,7 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
     return replace(choice, settings=winner.settings, decision=decision, auto=None)
 
 
-def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> Winner:
+def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> SearchResult:
     """Score informed settings out of bag, on rows in memory."""
     params, kept = choice.params, choice.kept
     if params.method != "resvm":
@@ -174,8 +174,7 @@ def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> Winner:
     settings.check()
     sample = TuningSample.from_data(data, settings, run.silent())
     sample, settings, run = within_memory(data, sample, settings, run)
-    log = TrialLog(settings, run)
-    return _winner(run_search(sample, "resvm", log), sample, log, data)
+    return _search_all(data, sample, TrialLog(settings, run))
 
 
 def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
@@ -262,7 +261,7 @@ def _search_all(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResu
     winners = []
     for method in log.settings.methods:
         outcome = run_search(sample, method, log)
-        winners.append(_winner(outcome, sample, log, data))
+        winners.append(_winner(outcome, sample, log.settings, data))
         for remark in outcome.edges:
             log.run.notice(remark)
     winners.sort(key=lambda winner: -(winner.trial.score or 0.0))
@@ -270,9 +269,10 @@ def _search_all(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResu
     return SearchResult(tuple(winners), tuple(log.trials), log.n_repeated, n_scored)
 
 
-def _winner(outcome: Outcome, sample: TuningSample, log: TrialLog, data: PUData) -> Winner:
+def _winner(
+    outcome: Outcome, sample: TuningSample, settings: TuningSettings, data: PUData
+) -> Winner:
     """Return the outcome of a search as settings to train and content for best.json."""
-    settings = log.settings
     chosen = _chosen(outcome, sample, settings)
     trial = chosen[0].trial
     assert trial.scores is not None
@@ -291,7 +291,7 @@ def _winner(outcome: Outcome, sample: TuningSample, log: TrialLog, data: PUData)
     }
     decision: RuleName = "mean" if settings.search == "informed" else "votes"
     content = best_json(pooled_settings, decision, data.scale, selected_by, data.description())
-    return Winner(trial, tuple(pooled_settings), content, outcome, len(log.trials))
+    return Winner(trial, tuple(pooled_settings), content, outcome)
 
 
 def _chosen(outcome: Outcome, sample: TuningSample, settings: TuningSettings) -> list[Pooled]:

@@ -16,7 +16,7 @@ import resvm_cli.api
 import resvm_cli.sklearn
 from resvm_cli.api.arguments import documented
 from resvm_cli.parameters import RANKING_TABLE
-from resvm_cli.training.choice import TRAINING_NAMES
+from resvm_cli.training.choice import TRAINING
 from resvm_cli.tuning.settings import TUNING_NAMES
 from tests.conftest import ROOT
 
@@ -29,9 +29,9 @@ PUBLIC = {
 }
 # What **parameters stands for.
 KEYWORDS = {
-    "fit": TRAINING_NAMES,
+    "fit": TRAINING,
     "tune": TUNING_NAMES,
-    "rank": (*RANKING_TABLE, *TRAINING_NAMES),
+    "rank": (*RANKING_TABLE, *TRAINING),
 }
 # Made by functions, not by users, so their attributes are documented instead.
 RESULTS = {"Model", "OutOfBagRows", "Ranking", "SvmlightData", "Tuning"}
