@@ -27,7 +27,7 @@ from resvm_cli.benchmark.cells import (
 )
 from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, Draw
 from resvm_cli.running import parallel
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.libsvm import silenced
 
 TASK = "mnist-7"
 SETTING = "semi-supervised"

@@ -27,7 +27,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.libsvm import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.sample import TuningSample

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from resvm_cli.rows import Rows
-from resvm_cli.svm.libsvm import library
-from resvm_cli.svm.solver_libraries import NodeArray
+from resvm_cli.svm.libsvm import NodeArray, library
 
 
 def predict_values(path: Path, rows: Rows) -> np.ndarray:

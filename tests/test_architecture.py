@@ -44,7 +44,7 @@ def test_only_files_opens_paths():
         if name in openers and not file.startswith(("files/", "model_files/"))
     } == {
         "running/parallel.py",
-        "svm/solver_libraries.py",
+        "svm/libsvm.py",
     }  # cores; stderr, to silence it
 
 

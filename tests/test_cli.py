@@ -38,7 +38,7 @@ UNUSED = {
     "train": (*LIBRARIES, *OTHERS, "numpy.ma"),
     "predict": (
         *(*LIBRARIES, *OTHERS, "numpy.ma", "numpy.random"),
-        *("resvm_cli.training", "resvm_cli.metrics", "resvm_cli.svm.solver_libraries"),
+        *("resvm_cli.training", "resvm_cli.metrics", "resvm_cli.svm.libsvm"),
         *("resvm_cli.model.members", "resvm_cli.svm.smo", "resvm_cli.tables.encoding"),
     ),
     "rank": (

@@ -18,7 +18,7 @@ from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, saved
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.libsvm import silenced
 
 FigureName: TypeAlias = Literal["resampling", "densities", "curves", "contamination"]
 FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)

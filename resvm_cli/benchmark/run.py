@@ -43,7 +43,7 @@ from resvm_cli.parameters import Kind, Parameter
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
-from resvm_cli.svm.solver_libraries import package_version, silenced
+from resvm_cli.svm.libsvm import package_version, silenced
 
 MAX_REPETITIONS = 10_000
 

@@ -22,8 +22,8 @@ from resvm_cli.benchmark.results import (
     PublishedParameters,
     PublishedResult,
 )
-from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.records import dataclass
+from resvm_cli.rows import FloatArray
 
 Verdict: TypeAlias = Literal["above", "within", "below", "too few"]
 PublishedTable: TypeAlias = Mapping[tuple[str, str, str], PublishedResult]

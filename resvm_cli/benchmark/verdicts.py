@@ -21,8 +21,8 @@ from resvm_cli.benchmark.tables import (
     mean_areas,
     wilcoxon_p,
 )
-from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.records import dataclass
+from resvm_cli.rows import FloatArray
 
 Finding: TypeAlias = Literal["confirmed", "weaker", "not confirmed"]
 ALPHA = 0.05

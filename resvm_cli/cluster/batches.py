@@ -19,7 +19,7 @@ from resvm_cli.errors import ClusterError
 from resvm_cli.model.ensemble import numeric_fingerprint
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
-from resvm_cli.svm.solver_libraries import package_version
+from resvm_cli.svm.libsvm import package_version
 
 FINGERPRINT = "numeric_fingerprint"
 BATCH_SECONDS = 1.0  # work per batch; scheduling a batch takes milliseconds

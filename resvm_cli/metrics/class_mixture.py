@@ -32,9 +32,8 @@ from resvm_cli.metrics.mixture_fit import (
     resampled_fits,
     wilson_bounds,
 )
-from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.records import dataclass
-from resvm_cli.rows import IntArray, distinct
+from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct
 
 # Minimum numbers of values for a fit.
 MIN_POSITIVES = 10

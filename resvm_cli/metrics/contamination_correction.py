@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.metrics.intervals import Interval, percentile_interval, replicate
-from resvm_cli.metrics.ranking import Confusion, FloatArray, ScoredLabels
+from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from resvm_cli.records import dataclass
+from resvm_cli.rows import FloatArray
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from resvm_cli import randomness
 from resvm_cli.metrics.contamination_correction import Contamination
 from resvm_cli.metrics.intervals import TAIL, resampled
-from resvm_cli.metrics.ranking import BoolArray, FloatArray, ScoredLabels
+from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.records import dataclass
+from resvm_cli.rows import BoolArray, FloatArray
 
 DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000

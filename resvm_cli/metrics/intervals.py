@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli import randomness
-from resvm_cli.metrics.ranking import BoolArray, Confusion, FloatArray, ScoredLabels
+from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from resvm_cli.records import dataclass
+from resvm_cli.rows import BoolArray, FloatArray, IntArray
 
 MAX_BLOCKS = 4_000
 # Rankings with more than MAX_BLOCKS blocks are merged into this many before resampling. With 10,000
@@ -32,7 +33,6 @@ CHUNK_CELLS = 1 << 21
 TAIL = (1 - 0.95) / 2  # on either side of an interval
 NORMAL_QUANTILE = 1.959964  # half the width of a 95 % interval, in standard errors
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Statistics: TypeAlias = Callable[[ScoredLabels], dict[str, FloatArray]]
 
 

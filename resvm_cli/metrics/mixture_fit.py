@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli.metrics.intervals import draw_counts
-from resvm_cli.metrics.ranking import FloatArray
 from resvm_cli.records import dataclass
-from resvm_cli.rows import IntArray, distinct
+from resvm_cli.rows import FloatArray, IntArray, distinct
 
 BINS_OF_EACH = 50
 FIRST_B = 0.3

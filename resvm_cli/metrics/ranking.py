@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError
 from resvm_cli.records import dataclass
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
+from resvm_cli.rows import FloatArray, IntArray
 
 AREAS = ("average_precision", "pr_auc_trapezoid", "pr_auc_interpolated", "roc_auc")
 
@@ -96,7 +94,7 @@ class ScoredLabels:
         group = np.floor(way * (n_blocks / (1e-9 + way[-1])))
         return self._joined(np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])))
 
-    def _joined(self, edges: npt.NDArray[np.int64]) -> ScoredLabels:
+    def _joined(self, edges: IntArray) -> ScoredLabels:
         """Merge the blocks from each edge up to the next."""
         if len(edges) == len(self.thresholds):
             return self
@@ -112,7 +110,7 @@ class ScoredLabels:
             self.below,
         )
 
-    def edges(self, n_blocks: int) -> npt.NDArray[np.int64]:
+    def edges(self, n_blocks: int) -> IntArray:
         """Return the first block of each group, for at most ``n_blocks`` groups of neighbors."""
         if len(self.thresholds) <= n_blocks:
             return np.arange(len(self.thresholds))
@@ -191,7 +189,7 @@ class ScoredLabels:
     def areas(self) -> dict[str, Any]:
         return {name: getattr(self, name)() for name in AREAS}
 
-    def best_f1(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    def best_f1(self) -> tuple[FloatArray, IntArray]:
         """Return the largest F1, and the last block predicted positive at that point."""
         f1 = 2 * self.tp / (self.tp + self.fp + self.n_positives[..., None])
         best = f1.argmax(axis=-1)

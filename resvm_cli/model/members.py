@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli import randomness
 from resvm_cli.model.ensemble import Ensemble, Group, Member
 from resvm_cli.model.feature_weights import FeatureBins, Relevance
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, stored_values
+from resvm_cli.model.out_of_bag import OutOfBagSample, TrainingRows, UnseenMask, stored_values
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.parameters import ScalingName
@@ -27,50 +26,12 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels, libsvm, smo
 from resvm_cli.svm.liblinear import LinearTrainer
+from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import LinearSolution, Problem, Solution
 from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, bag_values
-from resvm_cli.svm.solver_libraries import NodeArray
 
 # A bag of 100 rows trains in less than a millisecond; dispatching it takes half of that.
 BATCH_ROWS = 1000
-# Rows scored out of bag: all rows if there are few; otherwise as many as can be scored in a
-# fraction of the training time (measured in kernel values), a third of them from P.
-SMALL_SETS = 1500
-MIN_SAMPLE, MAX_SAMPLE = 600, 2000
-FRACTION_OF_PAIRS = 0.2
-FRACTION_OF_POSITIVES = 1 / 3
-
-
-@dataclass(frozen=True, eq=False)
-class OutOfBagSample:
-    """The rows of P and U whose out-of-bag values are stored with a model."""
-
-    positive: IntArray
-    unlabeled: IntArray  # followed by known negatives, which are numbered after the rows of U
-
-    def __len__(self) -> int:
-        return len(self.positive) + len(self.unlabeled)
-
-    @classmethod
-    def from_plan(cls, plan: ModelPlan) -> OutOfBagSample:
-        """Draw the sample from the seed; empty if every member has seen all of P."""
-        if plan.method != "resvm":
-            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
-        bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
-        total = _sample_size(plan)
-        positive = randomness.sample(bits, plan.rows_pos, round(FRACTION_OF_POSITIVES * total))
-        unlabeled = randomness.sample(bits, plan.rows_unl, total - len(positive))
-        negative = randomness.sample(bits, plan.rows_neg, MAX_SAMPLE)
-        return cls(positive, np.concatenate([unlabeled, plan.rows_unl + negative]))
-
-
-def _sample_size(plan: ModelPlan) -> int:
-    n_rows = plan.rows_pos + plan.rows_unl
-    if n_rows <= SMALL_SETS:
-        return 3 * n_rows  # enough for all of P and all of U
-    pairs = sum(each.n_models * each.bag_size**2 for each in plan.plans)
-    pool = min(n_rows, sum(each.n_models * each.bag_size for each in plan.plans))
-    return min(MAX_SAMPLE, max(MIN_SAMPLE, int(FRACTION_OF_PAIRS * pairs / pool)))
 
 
 @dataclass(frozen=True, eq=False)

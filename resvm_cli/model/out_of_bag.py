@@ -12,6 +12,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from resvm_cli import randomness
 from resvm_cli.model.ensemble import (
     Decisions,
     Ensemble,
@@ -20,6 +21,7 @@ from resvm_cli.model.ensemble import (
     decision_values,
     mean_values,
 )
+from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, Hashes, IntArray, Rows, distinct
 from resvm_cli.running import parallel
@@ -29,6 +31,12 @@ from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
 UNLIKE_ANY = -2  # the content number of all training rows that equal no scored row
 POOL_CELLS_AT_ONCE = 1 << 24  # support vectors times features, for members scored together
+# Rows scored out of bag: all rows if there are few; otherwise as many as can be scored in a
+# fraction of the training time (measured in kernel values), a third of them from P.
+SMALL_SETS = 1500
+MIN_SAMPLE, MAX_SAMPLE = 600, 2000
+FRACTION_OF_PAIRS = 0.2
+FRACTION_OF_POSITIVES = 1 / 3
 
 
 def decide_out_of_bag(
@@ -234,6 +242,38 @@ class UnseenMask:
             assert self._training_rows.groups is not None
             unseen &= self._groups.unseen(self._training_rows.groups[numbers])
         return unseen
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfBagSample:
+    """The rows of P and U whose out-of-bag values are stored with a model."""
+
+    positive: IntArray
+    unlabeled: IntArray  # followed by known negatives, which are numbered after the rows of U
+
+    def __len__(self) -> int:
+        return len(self.positive) + len(self.unlabeled)
+
+    @classmethod
+    def from_plan(cls, plan: ModelPlan) -> OutOfBagSample:
+        """Draw the sample from the seed; empty if every member has seen all of P."""
+        if plan.method != "resvm":
+            return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
+        total = _sample_size(plan)
+        positive = randomness.sample(bits, plan.rows_pos, round(FRACTION_OF_POSITIVES * total))
+        unlabeled = randomness.sample(bits, plan.rows_unl, total - len(positive))
+        negative = randomness.sample(bits, plan.rows_neg, MAX_SAMPLE)
+        return cls(positive, np.concatenate([unlabeled, plan.rows_unl + negative]))
+
+
+def _sample_size(plan: ModelPlan) -> int:
+    n_rows = plan.rows_pos + plan.rows_unl
+    if n_rows <= SMALL_SETS:
+        return 3 * n_rows  # enough for all of P and all of U
+    pairs = sum(each.n_models * each.bag_size**2 for each in plan.plans)
+    pool = min(n_rows, sum(each.n_models * each.bag_size for each in plan.plans))
+    return min(MAX_SAMPLE, max(MIN_SAMPLE, int(FRACTION_OF_PAIRS * pairs / pool)))
 
 
 def stored_values(

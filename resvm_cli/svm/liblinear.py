@@ -17,8 +17,7 @@ import numpy as np
 
 from resvm_cli.errors import Message, SolverError
 from resvm_cli.rows import IntArray, Rows
-from resvm_cli.svm.problem import LinearSolution, Problem
-from resvm_cli.svm.solver_libraries import (
+from resvm_cli.svm.libsvm import (
     PRINT_FUNCTION,
     NodeArray,
     SolverLibrary,
@@ -26,6 +25,7 @@ from resvm_cli.svm.solver_libraries import (
     copied_numbers,
     fields,
 )
+from resvm_cli.svm.problem import LinearSolution, Problem
 
 L2R_L1LOSS_SVC_DUAL = 3
 WARNING = b"reaching max number of iterations"

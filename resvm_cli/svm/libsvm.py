@@ -1,30 +1,240 @@
-"""LIBSVM through its C API: libsvm-official's shared object, without its Python package.
+"""LIBSVM through its C API, and what LIBLINEAR shares with it: shared objects, nodes, structures.
 
-Calls release the GIL and LIBSVM keeps no state between them, so several threads can train at once.
+The shared objects are loaded without their Python packages, which would import scipy. LIBSVM's
+calls release the GIL, and it keeps no state between them, so several threads can train at once.
 """
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import os
-from ctypes import POINTER, Structure, c_double, c_int, c_void_p
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_void_p
+from dataclasses import field
 from functools import cache
+from glob import escape, glob
+from os.path import basename, dirname, join
+from typing import Any, TextIO
 
 import numpy as np
+import numpy.typing as npt
 
-from resvm_cli.rows import IntArray
+from resvm_cli.errors import SolverError
+from resvm_cli.records import dataclass
+from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
-from resvm_cli.svm.solver_libraries import (
-    PRINT_FUNCTION,
-    NodeArray,
-    SolverLibrary,
-    bag_labels,
-    copied_numbers,
-    fields,
-    inside_libsvm,
-)
+from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound, timed
 
 C_SVC = 0
+STDERR = 2
+PRINT_FUNCTION = ctypes.CFUNCTYPE(None, c_char_p)
+NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
+
+
+class SolverLibrary:
+    """A solver's shared object, with the functions that LIBSVM and LIBLINEAR have in common."""
+
+    def __init__(
+        self,
+        name: str,
+        prefix: str,
+        problem: type[Structure],
+        parameter: type[Structure],
+        model: type[Structure],
+        print_function: Any,
+    ) -> None:
+        """Load the functions with this prefix; ``print_function`` receives the solver's output."""
+        self.name = name
+        self.path = _shared_object(name)
+        self.functions = ctypes.CDLL(self.path)
+        self._print_function = print_function  # kept alive, because the solver has a pointer to it
+        given = [POINTER(problem), POINTER(parameter)]
+        self._check = self._function(f"{prefix}check_parameter", c_char_p, *given)
+        self._train = self._function(f"{prefix}train", POINTER(model), *given)
+        free = f"{prefix}free_and_destroy_model"
+        self._free = self._function(free, None, POINTER(POINTER(model)))
+        set_print = f"{prefix}set_print_string_function"
+        self._function(set_print, None, PRINT_FUNCTION)(print_function)
+
+    def _function(self, name: str, result: Any, *arguments: Any) -> Any:
+        function = getattr(self.functions, name)
+        function.restype, function.argtypes = result, arguments
+        return function
+
+    def check(self, problem: Structure, parameter: Structure) -> None:
+        """Raise SolverError if the solver rejects the problem."""
+        objection = self._check(byref(problem), byref(parameter))
+        if objection is not None:
+            raise SolverError(f"{self.name} rejects the problem: {objection.decode()}")
+
+    @contextmanager
+    def trained(self, problem: Structure, parameter: Structure, name: str) -> Iterator[Any]:
+        """Train a member and yield the solver's model, which is freed on exit."""
+        with timed(name):
+            model = self._train(byref(problem), byref(parameter))
+        if not model:
+            raise SolverError(f"{self.name} returned no model")
+        try:
+            # the solver's first label is that of the first row, 1, so psi > 0 means positive
+            if model.contents.nr_class != 2 or model.contents.label[0] != 1:
+                raise SolverError(f"{self.name} returned a model with classes other than 1 and -1")
+            yield model.contents
+        finally:
+            self._free(byref(model))
+
+
+def _shared_object(name: str) -> str:
+    package = name.lower()
+    folders = _folders(package)
+    paths = [path for folder in folders for path in sorted(glob(join(escape(folder), "clib*")))]
+    if not paths:
+        raise SolverError(
+            f"{name}'s shared object is missing",
+            f"reinstall it: pip install {package}-official",
+        )
+    return paths[0]
+
+
+def fields(*groups: tuple[Any, str]) -> list[tuple[str, Any]]:
+    """Return the fields of a C structure in order, from types with space-separated names."""
+    return [(name, kind) for kind, names in groups for name in names.split()]
+
+
+def package_version(package: str) -> str:
+    """Return the version of a solver's distribution, PACKAGE-official."""
+    # read from the name of the metadata folder, because importing importlib.metadata takes 40 ms
+    pattern = f"{package}_official-*.dist-info"
+    parents = {dirname(folder) for folder in _folders(package)}
+    folders = [path for folder in parents for path in glob(join(escape(folder), pattern))]
+    if len(folders) == 1:
+        return basename(folders[0]).removesuffix(".dist-info").partition("-")[2]
+    from importlib.metadata import version
+
+    return version(f"{package}-official")
+
+
+def _folders(package: str) -> list[str]:
+    spec = importlib.util.find_spec(package)
+    return list(spec.submodule_search_locations or ()) if spec else []
+
+
+def bag_labels(n_positive: int, n_rows: int) -> FloatArray:
+    """Return a bag's labels for the solvers: 1 for the rows of P, which come first, then -1."""
+    labels = np.full(n_rows, -1.0)
+    labels[:n_positive] = 1.0
+    return labels
+
+
+def copied_numbers(pointer: Any, size: int, kind: type[Any]) -> npt.NDArray[Any]:
+    """Copy an array from a C pointer; np.ctypeslib would create a type for every size."""
+    dtype = np.dtype(kind)
+    return np.frombuffer(ctypes.string_at(pointer, size * dtype.itemsize), dtype)
+
+
+class NodeArray:
+    """Rows in the C solvers' format: (index, value) nodes, with index -1 at the end of each row.
+
+    LIBSVM's svm_node and LIBLINEAR's feature_node have the same layout. The nodes are created once;
+    a bag is an array of pointers to them, which must not outlive this object. With a closing
+    feature, each row ends with a node of that index, whose value is set later.
+    """
+
+    def __init__(self, rows: Rows, closing_feature: int | None = None) -> None:
+        n_rows = len(rows)
+        extra = 1 if closing_feature is None else 2
+        self._nodes = np.zeros(len(rows.values) + extra * n_rows, NODE)
+        # every earlier row added its closing nodes
+        position = np.arange(len(rows.values)) + extra * rows.row_numbers
+        self._nodes["index"][position] = rows.indices
+        self._nodes["value"][position] = rows.values
+        self._closing = rows.indptr[1:] + extra * np.arange(n_rows)
+        if closing_feature is not None:
+            self._nodes["index"][self._closing] = closing_feature
+        self._nodes["index"][self._closing + extra - 1] = -1
+        starts = rows.indptr[:-1] + extra * np.arange(n_rows)
+        self._addresses = (self._nodes.ctypes.data + starts * NODE.itemsize).astype(np.uintp)
+
+    def pointers(self, numbers: IntArray) -> npt.NDArray[np.uintp]:
+        """Return the addresses of these rows, in this order."""
+        return self._addresses[numbers]
+
+    def set_closing_values(self, numbers: IntArray, value: float) -> None:
+        """Set the value of the closing feature of these rows."""
+        self._nodes["value"][self._closing[numbers]] = value
+
+
+@dataclass(eq=False)
+class _Stderr:
+    """The state of file descriptor 2, which is redirected while a thread is inside LIBSVM."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    copy: int | None = None  # a duplicate of the descriptor, made by ``silenced``
+    n_inside: int = 0  # threads inside LIBSVM
+
+
+_stderr = _Stderr()
+
+
+def _text_stream(descriptor: int, like: TextIO) -> TextIO:
+    return open(descriptor, "w", encoding=like.encoding, errors=like.errors, buffering=1)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Discard everything that LIBSVM writes to stderr within this context.
+
+    LIBSVM warns about every member that does not converge, whatever its settings; the caller
+    reports this once. Meanwhile sys.stderr writes to a copy of the descriptor, which stays open
+    because other code may keep a reference to it.
+    """
+    stream = sys.stderr
+    try:
+        is_ours = stream is not None and stream.fileno() == STDERR
+        copy = os.dup(STDERR)
+    except (OSError, ValueError, AttributeError):  # closed, or replaced by another object
+        yield
+        return
+    if is_ours:
+        stream.flush()
+        sys.stderr = _text_stream(copy, stream)
+    replacement = sys.stderr
+    before, _stderr.copy = _stderr.copy, copy
+    try:
+        yield
+    finally:
+        _stderr.copy = before
+        with _stderr.lock:  # an abandoned solver may still be running
+            os.dup2(copy, STDERR)
+        if not is_ours:
+            os.close(copy)
+        elif sys.stderr is replacement:
+            sys.stderr = stream
+
+
+@contextmanager
+def inside_libsvm() -> Iterator[None]:
+    """Redirect stderr while LIBSVM runs, and only then, because other libraries may need it."""
+    copy = _stderr.copy
+    if copy is None:
+        yield
+        return
+    with _stderr.lock:
+        _stderr.n_inside += 1
+        if _stderr.n_inside == 1:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, STDERR)
+            os.close(nowhere)
+    try:
+        yield
+    finally:
+        with _stderr.lock:
+            _stderr.n_inside -= 1
+            if _stderr.n_inside == 0 and _stderr.copy == copy:
+                os.dup2(copy, STDERR)
 
 
 class _Parameter(Structure):

@@ -16,9 +16,9 @@ from resvm_cli.model.decisions import (
     choose_threshold,
 )
 from resvm_cli.model.ensemble import Group
-from resvm_cli.model.members import OutOfBagSample, Part, train_part
+from resvm_cli.model.members import Part, train_part
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.out_of_bag import decide_out_of_bag
+from resvm_cli.model.out_of_bag import OutOfBagSample, decide_out_of_bag
 from resvm_cli.model.pu_data import MemoryData, PUData
 from resvm_cli.model.scaling import MAX_FEATURES, FeatureStats
 from resvm_cli.model.set_checks import preparation_note

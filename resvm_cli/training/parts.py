@@ -13,8 +13,9 @@ import numpy as np
 
 from resvm_cli.errors import ModelError
 from resvm_cli.model.ensemble import Group
-from resvm_cli.model.members import OutOfBagSample, Part, train_parts
+from resvm_cli.model.members import Part, train_parts
 from resvm_cli.model.model_plan import ModelPlan
+from resvm_cli.model.out_of_bag import OutOfBagSample
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.model_files.directory import check_model_target, save_model
 from resvm_cli.model_files.members import format_members, member_name, parse_members

@@ -25,8 +25,8 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.libsvm import package_version
 from resvm_cli.svm.problem import Problem
-from resvm_cli.svm.solver_libraries import package_version
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import (

@@ -24,7 +24,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.libsvm import silenced
 from resvm_cli.training.choice import TrainingChoice, best_json, joined_best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput

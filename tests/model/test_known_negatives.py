@@ -9,8 +9,9 @@ from sklearn.svm import SVC
 from resvm_cli.errors import ParameterError
 from resvm_cli.model.decisions import choose_threshold
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.members import OutOfBagSample, train_part
+from resvm_cli.model.members import train_part
 from resvm_cli.model.model_plan import ModelPlan
+from resvm_cli.model.out_of_bag import OutOfBagSample
 from resvm_cli.model.plan import bag_of, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting

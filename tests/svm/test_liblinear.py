@@ -15,8 +15,8 @@ from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.liblinear import LinearTrainer
+from resvm_cli.svm.libsvm import NodeArray, package_version
 from resvm_cli.svm.problem import LinearSolution, Problem
-from resvm_cli.svm.solver_libraries import NodeArray, package_version
 from tests.conftest import train_arguments
 
 RNG = np.random.default_rng(9)

@@ -13,8 +13,8 @@ from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.libsvm import NODE, NodeArray
 from resvm_cli.svm.problem import Problem, Solution
-from resvm_cli.svm.solver_libraries import NODE, NodeArray
 from tests.programs import run, script_command
 
 RNG = np.random.default_rng(5)

@@ -13,9 +13,9 @@ from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
-from resvm_cli.svm.solver_libraries import NodeArray
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((60, 9)) * (RNG.random((60, 9)) < 0.7)

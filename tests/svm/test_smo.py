@@ -13,8 +13,8 @@ from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm, smo
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import Problem, Solution
-from resvm_cli.svm.solver_libraries import NodeArray
 
 GIVEN = Kernel("precomputed")
 

@@ -10,8 +10,9 @@ import pytest
 
 from resvm_cli.commands.train.train import grow, train, train_share
 from resvm_cli.errors import DataError, ModelError, ParameterError
-from resvm_cli.model.members import OutOfBagSample, Trainer, rows_drawn, train_part
+from resvm_cli.model.members import Trainer, rows_drawn, train_part
 from resvm_cli.model.model_plan import ModelPlan
+from resvm_cli.model.out_of_bag import OutOfBagSample
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files.directory import load_model
 from resvm_cli.parameters import MethodParameters, Setting

@@ -13,9 +13,9 @@ from scipy import sparse
 from resvm_cli.commands.train.train import train
 from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.members import OutOfBagSample, Trainer, train_part
+from resvm_cli.model.members import Trainer, train_part
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.out_of_bag import stored_values
+from resvm_cli.model.out_of_bag import OutOfBagSample, stored_values
 from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model.shared_kernels import SharedKernels

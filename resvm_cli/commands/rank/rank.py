@@ -46,7 +46,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.libsvm import silenced
 from resvm_cli.tables.encoding import check_annotated
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData

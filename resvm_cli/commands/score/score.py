@@ -27,16 +27,9 @@ from resvm_cli.metrics.contamination_correction import (
 )
 from resvm_cli.metrics.curves import Curve, CurveBand, Points, curve_band
 from resvm_cli.metrics.intervals import Interval
-from resvm_cli.metrics.ranking import (
-    BoolArray,
-    Confusion,
-    FloatArray,
-    ScoredLabels,
-    best_pu_score,
-    depth_of,
-    pu_score,
-)
+from resvm_cli.metrics.ranking import Confusion, ScoredLabels, best_pu_score, depth_of, pu_score
 from resvm_cli.records import dataclass
+from resvm_cli.rows import BoolArray, FloatArray
 from resvm_cli.running.run import Run
 
 DEFAULT_THRESHOLD = 0.5

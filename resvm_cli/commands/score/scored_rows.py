@@ -13,10 +13,9 @@ from resvm_cli.files.predictions import Predictions, Provenance, read_prediction
 from resvm_cli.files.row_lists import read_known_ids, read_labels
 from resvm_cli.files.streams import STDIN, as_unicode, name_of, same_source
 from resvm_cli.files.svmlight import format_number, read_blocks
-from resvm_cli.metrics.ranking import BoolArray, FloatArray
 from resvm_cli.model_files.directory import read_manifest
 from resvm_cli.records import dataclass
-from resvm_cli.rows import RowDigest, distinct
+from resvm_cli.rows import BoolArray, FloatArray, RowDigest, distinct
 from resvm_cli.running.run import Run
 
 BY_ORDER = "rows are joined by id if both files have ids; to join by order, remove the ids from one"

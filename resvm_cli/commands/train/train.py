@@ -42,7 +42,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.libsvm import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from resvm_cli.svm.solver_libraries import silenced
+from resvm_cli.svm.libsvm import silenced
 from tests.programs import run, script_command
 
 BOTH_WRITE = """
 import os, sys
-from resvm_cli.svm.solver_libraries import silenced, inside_libsvm
+from resvm_cli.svm.libsvm import silenced, inside_libsvm
 print("before", file=sys.stderr)
 with silenced():
     os.write(2, b"OpenBLAS\\n")
@@ -30,7 +30,7 @@ def test_output_of_c_code_is_discarded_and_output_of_python_is_not():
 
 ABANDONED = """
 import os, threading
-from resvm_cli.svm.solver_libraries import silenced, inside_libsvm
+from resvm_cli.svm.libsvm import silenced, inside_libsvm
 inside, done = threading.Event(), threading.Event()
 def solver():
     with inside_libsvm():
