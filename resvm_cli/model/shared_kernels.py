@@ -8,7 +8,6 @@ values are computed for each bag instead. The choice depends only on the number 
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +20,6 @@ from resvm_cli.errors import ResvmError, SolverError
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.members import fit, rows_drawn
-from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import _blocks, smo
@@ -31,27 +29,6 @@ from resvm_cli.svm.products import kernel_products
 from resvm_cli.svm.support_vectors import SupportIndex
 
 BYTES_PER_PAIR = 16  # a dot product and a kernel value
-
-
-class KernelTrainer(ABC):
-    """Trains members with one kernel and scores rows with them."""
-
-    @abstractmethod
-    def ensemble_values(
-        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
-    ) -> Iterator[FloatArray | ResvmError]:
-        """Yield each ensemble's member values, members x rows, or the error that prevented them.
-
-        All ensembles must have the same bags. Without ``rows``, all rows are scored, P before U.
-        """
-
-    def member_values(
-        self, problems: Sequence[Problem], rows: IntArray | None = None
-    ) -> FloatArray:
-        (values,) = self.ensemble_values([problems], rows)
-        if isinstance(values, ResvmError):
-            raise values
-        return values
 
 
 class SharedKernels:
@@ -79,13 +56,13 @@ class SharedKernels:
         self, kernel: Kernel, run: Run, *, weighted: bool = False
     ) -> Iterator[KernelTrainer]:
         """Yield a trainer; members with feature weights (``weighted``) share no values."""
-        bag_by_bag = _BagByBag(self, replace(run, jobs=1))
+        run = replace(run, jobs=1)
         if weighted or not self.shares_kernels:
-            yield bag_by_bag
+            yield KernelTrainer(self, run)
             return
         shared = self._shared_values(kernel)
         if kernel.name == "linear" or kernel.is_precomputed:  # products are kernel values
-            yield _FromMatrix(shared, len(self.positives), bag_by_bag)
+            yield KernelTrainer(self, run, shared)
             return
         # large arrays are reused: allocating pages costs more than filling them
         with self._lock:
@@ -98,7 +75,7 @@ class SharedKernels:
                 np.copyto(values, shared)
                 norms = shared.diagonal().copy()
                 values = kernel.values(values, norms, norms)
-        yield _FromMatrix(values, len(self.positives), bag_by_bag)
+        yield KernelTrainer(self, run, values)
         self._free.append(values)
 
     def _shared_values(self, kernel: Kernel) -> FloatArray:
@@ -114,22 +91,37 @@ class SharedKernels:
             return self._shared[key]
 
 
-@dataclass(eq=False)
-class _FromMatrix(KernelTrainer):
-    """Trains on submatrices of one kernel matrix, which also provides the values to score rows."""
+class KernelTrainer:
+    """Trains members with one kernel and scores rows with them.
 
-    _values: FloatArray
-    _n_positives: int
-    _bag_by_bag: _BagByBag
-    _lines: tuple[IntArray, FloatArray] | None = None
+    If the kernel values of all rows are given, a bag's values are a submatrix of them. Otherwise
+    they are computed for each bag, as training and prediction do.
+    """
+
+    def __init__(self, kernels: SharedKernels, run: Run, values: FloatArray | None = None) -> None:
+        self._kernels = kernels
+        self._run = run
+        self._values = values
+        self._lines: tuple[IntArray, FloatArray] | None = None
 
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
     ) -> Iterator[FloatArray | ResvmError]:
-        if ensembles[0][0].solver == "liblinear":
-            yield from self._bag_by_bag.ensemble_values(ensembles, rows)
-            return
-        offset = self._n_positives
+        """Yield each ensemble's member values, members x rows, or the error that prevented them.
+
+        All ensembles must have the same bags. Without ``rows``, all rows are scored, P before U.
+        """
+        if self._values is None or ensembles[0][0].solver == "liblinear":
+            return self._from_bags(ensembles, rows)
+        return self._from_matrix(self._values, ensembles, rows)
+
+    def _from_matrix(
+        self,
+        values: FloatArray,
+        ensembles: Sequence[Sequence[Problem]],
+        rows: IntArray | None,
+    ) -> Iterator[FloatArray | ResvmError]:
+        offset = len(self._kernels.positives)
         bags = smo.Bags.from_parts(
             [(each.positive, each.unlabeled + offset) for each in ensembles[0]],
             [each.n_negative for each in ensembles[0]],
@@ -137,22 +129,39 @@ class _FromMatrix(KernelTrainer):
         found: list[list[_Support] | SolverError] = [[] for _ in ensembles]
         for piece in bags.pieces(len(ensembles)):
             problems = [ensemble[piece.start : piece.stop] for ensemble in ensembles]
-            solved = smo.solve(self._values, bags.part(piece), problems)
+            solved = smo.solve(values, bags.part(piece), problems)
             for line, parts in enumerate(found):
                 if isinstance(parts, list):
                     try:
                         parts.append(_support(solved, line, piece))
                     except SolverError as error:
                         found[line] = error
-        lines = self._values if rows is None else self._lines_of(rows)
+        lines = values if rows is None else self._lines_of(values, rows)
         for parts in found:
             yield _values(parts, lines) if isinstance(parts, list) else parts
 
-    def _lines_of(self, rows: IntArray) -> FloatArray:
+    def _lines_of(self, values: FloatArray, rows: IntArray) -> FloatArray:
         """Return the kernel values of all rows with these rows, cached for all bags of a fold."""
         if self._lines is None or self._lines[0] is not rows:
-            self._lines = rows, np.take(self._values, rows, axis=1)
+            self._lines = rows, np.take(values, rows, axis=1)
         return self._lines[1]
+
+    def _from_bags(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None
+    ) -> Iterator[FloatArray | ResvmError]:
+        scored = self._kernels.rows if rows is None else self._kernels.rows.take(rows)
+        drawn = rows_drawn(ensembles[0])
+        unlabeled = self._kernels.unlabeled.take(drawn)
+        for problems in ensembles:
+            bins = None if problems[0].relevance_power is None else self._kernels.bins
+            single = len(problems) == 1
+            sets = self._kernels.positives, unlabeled, drawn
+            try:
+                ensemble, _ = fit(problems, *sets, self._run, single=single, bins=bins)
+            except SolverError as error:
+                yield error
+            else:
+                yield Predictor(ensemble).member_values(scored).T
 
 
 # Of some members: the rows, owners and coefficients of all support vectors, and each rho.
@@ -176,28 +185,3 @@ def _values(parts: Sequence[_Support], lines: FloatArray) -> FloatArray:
     _blocks.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
     sums -= rho[:, None]
     return sums
-
-
-@dataclass(frozen=True, eq=False)
-class _BagByBag(KernelTrainer):
-    """Computes kernel values for each bag, as training and prediction do."""
-
-    _kernels: SharedKernels
-    _run: Run
-
-    def ensemble_values(
-        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
-    ) -> Iterator[FloatArray | ResvmError]:
-        scored = self._kernels.rows if rows is None else self._kernels.rows.take(rows)
-        drawn = rows_drawn(ensembles[0])
-        unlabeled = self._kernels.unlabeled.take(drawn)
-        for problems in ensembles:
-            bins = None if problems[0].relevance_power is None else self._kernels.bins
-            single = len(problems) == 1
-            sets = self._kernels.positives, unlabeled, drawn
-            try:
-                ensemble, _ = fit(problems, *sets, self._run, single=single, bins=bins)
-            except SolverError as error:
-                yield error
-            else:
-                yield Predictor(ensemble).member_values(scored).T

@@ -34,7 +34,8 @@ def values(kernel, gram_mb, tasks, some=None):
     with kernels.trainer(Kernel("rbf", 0.7), Run()):  # leaves its room to the next
         pass
     with kernels.trainer(kernel, Run()) as trainer:
-        return trainer.member_values(tasks, some)
+        (found,) = trainer.ensemble_values([tasks], some)
+        return found
 
 
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])

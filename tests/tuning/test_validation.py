@@ -71,13 +71,13 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
 def bags_of(made, monkeypatch):
     """The bags that judging trains on, as row numbers of P and then U."""
     bags = []
-    real = shared_kernels._FromMatrix.ensemble_values
+    real = shared_kernels.KernelTrainer.ensemble_values
 
     def spying(self, ensembles, rows=None):
         bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in ensembles[0]])
         return real(self, ensembles, rows)
 
-    monkeypatch.setattr(shared_kernels._FromMatrix, "ensemble_values", spying)
+    monkeypatch.setattr(shared_kernels.KernelTrainer, "ensemble_values", spying)
     made.scores([CANDIDATE], Run())
     return bags
 
@@ -117,7 +117,7 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
         (found,) = made.out_of_bag_rows([CANDIDATE], trainer)
     members = list(problems(plan, range(8)))
     with made.sample.kernels.trainer(plan.kernel, Run()) as trainer:
-        values = trainer.member_values(members)
+        (values,) = trainer.ensemble_values([members])
     bags = [groups[np.concatenate([one.positive, one.unlabeled + 24])] for one in members]
     expected = []
     for row in range(24):  # rows of P have no partner
