@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.errors import DataError, Message, ParameterError, listed
 from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import name_of, read_pieces
 from resvm_cli.records import dataclass
 
+if TYPE_CHECKING:
+    from resvm_cli.files.delimited import Table
+
+SHOWN = 20
 MissingRule: TypeAlias = Literal["refuse", "drop", "zero", "mean", "median"]
 MISSING_RULES: tuple[MissingRule, ...] = ("refuse", "drop", "zero", "mean", "median")
 
@@ -49,6 +53,60 @@ class ColumnRoles:
             "categorical": self.categories,
         }
         return [parameter for parameter, value in named.items() if value]
+
+
+class ColumnNumbers:
+    """The numbers of a table's columns, counted from 0, by name and by role."""
+
+    def __init__(self, table: Table, roles: ColumnRoles) -> None:
+        """Raise an error for a role whose column does not exist."""
+        self._table = table
+        self.by_name = {name: number for number, name in enumerate(table.columns)}
+        if roles.positive_labels and roles.label is None:
+            raise ParameterError(
+                "{positive_label} needs {label_column}",
+                "the columns of {file} are: {columns}",
+                file=table.name,
+                columns=listed(table.columns, SHOWN),
+            )
+        self.label = self._number(roles.label, "label_column")
+        self.row_id = self._number(roles.row_id or table.id_column, "id_column")
+        self.smiles = self._number(roles.smiles, "smiles_column")
+        self.categorical = {self._number(name, "categorical") for name in roles.categories}
+        self.dropped = {self._number(name, "drop") for name in roles.dropped}
+        only = {self._number(name, "columns") for name in roles.only}
+        taken = {self.label, self.row_id, self.smiles, *self.dropped}
+        features = [number for number in range(len(table.columns)) if number not in taken]
+        if roles.only:
+            features = [number for number in features if number in only]
+        elif table.n_default is not None or self.smiles is not None:
+            n_default = table.n_default or 0
+            features = [one for one in features if one < n_default or one in self.categorical]
+        self.features = features  # without molecules
+
+    def _number(self, name: str | None, parameter: str) -> int | None:
+        columns = self._table.columns
+        if name is None or name in self.by_name:
+            return None if name is None else self.by_name[name]
+        if name.isdecimal() and 1 <= int(name) <= len(columns):
+            return int(name) - 1
+        raise DataError(
+            Message(
+                f"{{file}}: no column '{{name}}' ({{{parameter}}})",
+                file=self._table.name,
+                name=name,
+            ),
+            f"the columns are: {listed(columns, SHOWN)}",
+        )
+
+    def required(self, name: str, owner: str) -> int:
+        """Return the number of a column that ``owner``, a model or feature map, needs."""
+        if name not in self.by_name:
+            raise DataError(
+                f"{self._table.name}: no column '{name}', which the {owner} needs",
+                f"the columns are: {listed(self._table.columns, SHOWN)}",
+            )
+        return self.by_name[name]
 
 
 @dataclass(frozen=True)
@@ -127,6 +185,11 @@ class FeatureMap:
         self.names.extend(names)
         return len(self.names) - len(names) + 1
 
+    @property
+    def fills(self) -> set[float | None]:
+        """The values that replace missing numbers."""
+        return {column.fill for column in self.columns if column.kind == "number"} - {None}
+
     def content(self) -> dict[str, Any]:
         columns = [column.content() for column in self.columns]
         rule = {} if self.missing is None else {"missing": self.missing}
@@ -149,6 +212,43 @@ class FeatureMap:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("not a feature map") from error
         return found
+
+
+def check_roles(known: FeatureMap, columns: ColumnNumbers, roles: ColumnRoles) -> None:
+    """Raise ParameterError if the roles of a table's columns contradict its feature map."""
+    owner, again = "{like}", "write another map ({map})"
+    if known.missing is not None:
+        owner, again = "the model", "train another model"
+    kinds: dict[int | None, str] = {columns.by_name[one.name]: one.kind for one in known.columns}
+    if columns.label in kinds:
+        raise ParameterError(
+            f"{{label_column}}: the column '{{name}}' is a feature of {owner}",
+            f"as a feature, it leaks the answer; {again} without it",
+            name=next(name for name, at in columns.by_name.items() if at == columns.label),
+        )
+    rules = {
+        "refuse": not known.fills,
+        "zero": known.fills <= {0.0},
+        "mean": False,
+        "median": False,
+    }
+    made = [column for column in known.columns if column.kind == "morgan"]
+    others = {number for number, kind in kinds.items() if kind != "morgan"}
+    agrees = {
+        "drop": kinds.keys().isdisjoint(columns.dropped),
+        "columns": not roles.only or set(columns.features) == others,
+        "categorical": all(kinds.get(number) == "text" for number in columns.categorical),
+        "smiles_column": columns.smiles is None or kinds.get(columns.smiles) == "morgan",
+        "bits": roles.bits in (None, *(column.bits for column in made)),
+        "radius": roles.radius in (None, *(column.radius for column in made)),
+        "counts": not roles.counts or any(column.counts for column in made),
+        "missing": roles.missing == known.missing or rules.get(roles.missing or "", True),
+    }
+    for parameter in (parameter for parameter, agreed in agrees.items() if not agreed):
+        raise ParameterError(
+            f"{{{parameter}}} contradicts {owner}, whose features are fixed",
+            f"omit {{{parameter}}}, or use it to {again}",
+        )
 
 
 def read_feature_map(path: str) -> FeatureMap:

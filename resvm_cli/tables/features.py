@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError, Message, ParameterError, listed
+from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.files.delimited import Table, TableBlock
 from resvm_cli.files.fields import is_missing
 from resvm_cli.files.svmlight import Block
@@ -35,7 +35,14 @@ from resvm_cli.tables.cells import (
     numbers_of,
     texts_of,
 )
-from resvm_cli.tables.encoding import ColumnRoles, FeatureMap, MappedColumn, MissingRule
+from resvm_cli.tables.encoding import (
+    ColumnNumbers,
+    ColumnRoles,
+    FeatureMap,
+    MappedColumn,
+    MissingRule,
+    check_roles,
+)
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Entries: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # rows, features, values
@@ -66,19 +73,8 @@ class TableFeatures:
         self.roles = roles
         self._selective = selective
         self._droppable = droppable
-        self._numbers = {name: number for number, name in enumerate(table.columns)}
-        if roles.positive_labels and roles.label is None:
-            raise ParameterError(
-                "{positive_label} needs {label_column}",
-                "the columns of {file} are: {columns}",
-                file=table.name,
-                columns=listed(table.columns, SHOWN),
-            )
-        self._label = self._number_of(roles.label, "label_column")
-        self._id = self._number_of(roles.row_id or table.id_column, "id_column")
-        self._smiles = self._number_of(roles.smiles, "smiles_column")
-        self._categorical = self._numbers_of(roles.categories, "categorical")
-        self._features = self._feature_numbers()
+        self._columns = columns = ColumnNumbers(table, roles)
+        self._features = columns.features
         self._followers: list[TableFeatures] = []  # tables that share the map
         self.map = known or FeatureMap()
         self._decided = known is not None
@@ -95,7 +91,7 @@ class TableFeatures:
         self.id_like: dict[str, str] = {}  # numeric columns that may be ids, and why
         self.excluded: dict[str, str] = {}  # columns that are not features, and their content
         if known is not None:
-            self._plan = [(column, self._required(column.name)) for column in known.columns]
+            self._plan = self._planned()
             self._apply_map()
 
     def follow(self, first: TableFeatures) -> None:
@@ -114,55 +110,13 @@ class TableFeatures:
         self.map = first.map
         first._followers.append(self)
 
-    def _feature_numbers(self) -> list[int]:
-        """The columns that become features, except molecules."""
-        roles = self.roles
-        taken = {self._label, self._id, self._smiles} | self._numbers_of(roles.dropped, "drop")
-        wanted = [number for number in range(len(self.table.columns)) if number not in taken]
-        if roles.only:
-            asked = self._numbers_of(roles.only, "columns")
-            return [number for number in wanted if number in asked]
-        if self.table.n_default is not None:
-            last = self.table.n_default
-            return [number for number in wanted if number < last or number in self._categorical]
-        return wanted if self._smiles is None else [n for n in wanted if n in self._categorical]
-
     def _apply_map(self) -> None:
         """Impute as in the feature map; raise ParameterError for a role that contradicts it."""
         roles = self.roles
-        owner, again = "{like}", "write another map ({map})"
-        if self.map.missing is not None:
-            owner, again = "the model", "train another model"
-        kinds: dict[int | None, str] = {number: column.kind for column, number in self._plan}
-        if self._label in kinds:
-            raise ParameterError(
-                f"{{label_column}}: the column '{{name}}' is a feature of {owner}",
-                f"as a feature, it leaks the answer; {again} without it",
-                name=self.table.columns[self._label or 0],
-            )
-        numbers = [column for column in self.map.columns if column.kind == "number"]
-        fills = {column.fill for column in numbers} - {None}
-        rules = {"refuse": not fills, "zero": fills <= {0.0}, "mean": False, "median": False}
-        made = [column for column in self.map.columns if column.kind == "morgan"]
-        others = {number for number, kind in kinds.items() if kind != "morgan"}
-        agrees = {
-            "drop": kinds.keys().isdisjoint(self._numbers_of(roles.dropped, "drop")),
-            "columns": not roles.only or set(self._features) == others,
-            "categorical": all(kinds.get(number) == "text" for number in self._categorical),
-            "smiles_column": self._smiles is None or kinds.get(self._smiles) == "morgan",
-            "bits": roles.bits in (None, *(column.bits for column in made)),
-            "radius": roles.radius in (None, *(column.radius for column in made)),
-            "counts": not roles.counts or any(column.counts for column in made),
-            "missing": roles.missing == self.map.missing or rules.get(roles.missing or "", True),
-        }
-        for parameter in (parameter for parameter, agreed in agrees.items() if not agreed):
-            raise ParameterError(
-                f"{{{parameter}}} contradicts {owner}, whose features are fixed",
-                f"omit {{{parameter}}}, or use it to {again}",
-            )
+        check_roles(self.map, self._columns, roles)
         if roles.missing is None and self.map.missing is not None:
             self.missing = self.map.missing
-        elif fills and roles.missing is None:
+        elif self.map.fills and roles.missing is None:
             self.missing = "zero"  # for categories: numeric columns have their own values
         if roles.missing == "zero":  # change a copy, as the map may belong to a model
             columns = [
@@ -170,7 +124,7 @@ class TableFeatures:
                 for column in self.map.columns
             ]
             self.map = replace(self.map, columns=columns)
-            self._plan = [(new, at) for new, (_, at) in zip(columns, self._plan, strict=True)]
+            self._plan = self._planned()
         self._features = []
 
     @property
@@ -182,13 +136,13 @@ class TableFeatures:
     @property
     def ignored(self) -> list[str]:
         """The columns that the feature map does not use and that have no other role."""
-        used = self._used | self._numbers_of(self.roles.dropped, "drop")
+        used = self._used | self._columns.dropped
         names = self.table.columns[: self.table.n_default]
         return [name for number, name in enumerate(names) if number not in used]
 
     @property
     def _used(self) -> set[int | None]:
-        roles = {self._label, self._id, self._smiles}
+        roles = {self._columns.label, self._columns.row_id, self._columns.smiles}
         return {*self._features, *roles, *(at for _, at in self._plan)}
 
     def blocks(self) -> Iterator[Block]:
@@ -215,7 +169,7 @@ class TableFeatures:
 
     def cells(self) -> Iterator[tuple[TableBlock, IntArray]]:
         """Yield the rows with all columns, and the numbers of those that are not dropped."""
-        for block in self.table.blocks(range(self.table.n_sparse, len(self._numbers))):
+        for block in self.table.blocks(range(self.table.n_sparse, len(self.table.columns))):
             kept = np.arange(block.n_rows)
             if self.missing == "drop":
                 kept = np.searchsorted(block.lines, self._encoded(block).lines)
@@ -233,7 +187,7 @@ class TableFeatures:
         tables = [self, *self._followers]
         self._decide_kinds([(one, one._first_block()) for one in tables])
         for one in tables:
-            one._plan = [(column, one._required(column.name)) for column in self.map.columns]
+            one._plan = one._planned()
             one._decided = True
         if self.missing in ("mean", "median"):
             self._impute(tables)
@@ -244,34 +198,10 @@ class TableFeatures:
             raise DataError(f"{self.table.name}: no rows", "the file contains only column names")
         return first
 
-    def _number_of(self, name: str | None, parameter: str) -> int | None:
-        if name is None:
-            return None
-        columns = self.table.columns
-        if name in self._numbers:
-            return self._numbers[name]
-        if name.isdecimal() and 1 <= int(name) <= len(columns):
-            return int(name) - 1
-        raise DataError(
-            Message(
-                f"{{file}}: no column '{{name}}' ({{{parameter}}})",
-                file=self.table.name,
-                name=name,
-            ),
-            f"the columns are: {listed(columns, SHOWN)}",
-        )
-
-    def _numbers_of(self, names: Sequence[str], parameter: str) -> set[int | None]:
-        return {self._number_of(name, parameter) for name in names}
-
-    def _required(self, name: str) -> int:
-        if name not in self._numbers:
-            needs = "feature map" if self.map.missing is None else "model"
-            raise DataError(
-                f"{self.table.name}: no column '{name}', which the {needs} needs",
-                f"the columns are: {listed(self.table.columns, SHOWN)}",
-            )
-        return self._numbers[name]
+    def _planned(self) -> list[tuple[MappedColumn, int]]:
+        """Return the columns of the map, with their numbers in this table."""
+        owner = "feature map" if self.map.missing is None else "model"
+        return [(one, self._columns.required(one.name, owner)) for one in self.map.columns]
 
     def _decide_kinds(self, firsts: Sequence[tuple[TableFeatures, TableBlock]]) -> None:
         """Decide from the first rows of all tables how each column is encoded."""
@@ -279,11 +209,11 @@ class TableFeatures:
         texts, columns = [], []
         for number in self._features:
             name = names[number]
-            cells = [(first, one._numbers[name]) for one, first in firsts]
+            cells = [(first, one._columns.by_name[name]) for one, first in firsts]
             is_sparse = number < self.table.n_sparse
-            if number in self._categorical or (not is_sparse and is_text(cells, name)):
+            if number in self._columns.categorical or (not is_sparse and is_text(cells, name)):
                 content = content_of(cells) if self._selective else None
-                if content and number not in self._categorical and not roles.only:
+                if content and number not in self._columns.categorical and not roles.only:
                     self.excluded[name] = content
                 else:
                     texts.append(name)
@@ -292,8 +222,8 @@ class TableFeatures:
                 columns.append(MappedColumn(name, "number", self.map.add(name), fill))
                 if not (is_sparse or roles.only) and (why := id_like_content(cells, name)):
                     self.id_like[name] = why
-        if self._smiles is not None:
-            column = MappedColumn(names[self._smiles], "morgan", counts=roles.counts)
+        if self._columns.smiles is not None:
+            column = MappedColumn(names[self._columns.smiles], "morgan", counts=roles.counts)
             column.bits = BITS if roles.bits is None else roles.bits
             column.radius = RADIUS if roles.radius is None else roles.radius
             column.first = self.map.add(*(f"morgan_{bit}" for bit in range(column.bits)))
@@ -318,10 +248,10 @@ class TableFeatures:
         kept: list[list[FloatArray]] = [[] for _ in numbers]
         sums, counts = np.zeros(len(numbers)), np.zeros(len(numbers))
         for table in tables:
-            numeric = {table._numbers[column.name] for column, _ in numbers}
+            numeric = {table._columns.by_name[column.name] for column, _ in numbers}
             for block in table.table.blocks(table._used, numeric):
                 for index, (column, _) in enumerate(numbers):
-                    values = numbers_of(block, table._numbers[column.name], column.name)
+                    values = numbers_of(block, table._columns.by_name[column.name], column.name)
                     values = values[~np.isnan(values)]
                     if median:
                         kept[index].append(values)
@@ -354,7 +284,7 @@ class TableFeatures:
             nonzero = table != 0
             row = np.repeat(np.arange(n_rows), nonzero.sum(axis=1))
             parts.append((row, np.broadcast_to(features, table.shape)[nonzero], table[nonzero]))
-        for column, at in self._plan if self._has_others else ():
+        for column, at in self._other_columns:
             if column.kind == "text":
                 parts.append(self._categories(block, column, at, kept))
             elif column.kind == "morgan":
@@ -363,7 +293,7 @@ class TableFeatures:
                 row, bit, count = morgan.entries(block, at, keep, droppable=self._droppable)
                 parts.append((row, column.first + bit, count))
         rows = _rows_of(n_rows, parts)
-        ids = None if self._id is None else ids_of(block, self._id)
+        ids = None if self._columns.row_id is None else ids_of(block, self._columns.row_id)
         labels = self._labels(block)
         encoded = replace(Block.from_rows(rows, labels, ids), lines=block.lines)
         if not kept.all():
@@ -379,8 +309,8 @@ class TableFeatures:
         return [(one, at) for one, at in self._plan if one.kind == "number" and at >= dense]
 
     @cached_property
-    def _has_others(self) -> bool:
-        return any(column.kind != "number" for column, _ in self._plan)
+    def _other_columns(self) -> list[tuple[MappedColumn, int]]:
+        return [(one, at) for one, at in self._plan if one.kind != "number"]
 
     @cached_property
     def _sparse_features(self) -> IntArray:
@@ -452,7 +382,7 @@ class TableFeatures:
     def _new_value(
         self, block: TableBlock, column: MappedColumn, row: int, at: int, text: str
     ) -> int:
-        if len(column.values) >= MAX_VALUES and at not in self._categorical:
+        if len(column.values) >= MAX_VALUES and at not in self._columns.categorical:
             raise DataError(
                 f"{block.where(row, at)}: column '{column.name}' has more than"
                 f" {MAX_VALUES:,} different values; are they ids?",
@@ -466,9 +396,9 @@ class TableFeatures:
         return column.values[text]
 
     def _labels(self, block: TableBlock) -> FloatArray | None:
-        if self._label is None:
+        if self._columns.label is None:
             return None
-        cells = block.columns[self._label]
+        cells = block.columns[self._columns.label]
         if self.roles.positive_labels:
             texts = [text.strip() for text in texts_of(cells)]
             if len(self.labels_seen) < SHOWN:
@@ -476,7 +406,7 @@ class TableFeatures:
             marked = class_of(self.roles.positive_labels, self.roles.negative_labels)
             known = {text: marked(text) for text in set(texts)}
             return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts))
-        return labels_of(block, self._label, self.table.columns[self._label])
+        return labels_of(block, self._columns.label, self.table.columns[self._columns.label])
 
 
 def _rows_of(n_rows: int, parts: list[Entries]) -> Rows:
