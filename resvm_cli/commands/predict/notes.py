@@ -20,7 +20,7 @@ from resvm_cli.tables.inputs import RowInput
 # A few rows with features unseen in training do not mean that the data is different.
 FRACTION_NEW = 0.01
 SHOWN = 10  # features
-SETS = ("positive", "unlabeled", "negative")  # in a manifest; the last is optional
+SETS = ("positive", "unlabeled", "negative")  # keys in a manifest; the last is optional
 
 
 class InputNotes:
@@ -84,7 +84,7 @@ class InputNotes:
             yield from notes_on_prediction(self._rows.features)
 
     def _beyond(self) -> dict[str, int]:
-        """Return how many rows are outside the training range, for features with too many."""
+        """Return the features that are out of range in too many rows, with the number of rows."""
         model = self._model
         n_trained = min(model.manifest["data"]["unlabeled"]["rows"], SAMPLE_ROWS)
         names = None if model.encoding is None else model.encoding.names
@@ -131,15 +131,15 @@ class _TrainingSets:
 
     Computing digests takes about a tenth as long as parsing, and stops after as many rows as the
     model was trained on. If P and U came from one table, or from one file and a list of ids, their
-    labels are unknown here. Such a file is recognized by its numbers of rows and of nonzero values
-    if many of its first rows are support vectors.
+    labels are unknown here. Such a file is recognized by its number of rows and nonzero values if
+    many of its first rows are support vectors.
     """
 
     def __init__(self, model: StoredModel) -> None:
         data = model.manifest["data"]
         self._sets = {which: data[which] for which in SETS if which in data}
         self._ensemble = model.ensemble
-        self._label = model.manifest["labels"]["trained_on"]  # of P, in one labeled file
+        self._label = model.manifest["labels"]["trained_on"]  # label of P in a labeled file
         self._max_rows = sum(each["rows"] for each in self._sets.values())
         self._n_rows = self._n_values = 0
         self._first: Rows | None = None

@@ -71,7 +71,7 @@ class FilesResult:
 
     path: str
     n_predicted: int
-    n_skipped: int  # finished before
+    n_skipped: int  # already finished
     n_elsewhere: int  # left to other tasks
 
 
@@ -102,12 +102,12 @@ def predict_files(
 def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict[str, Any]:
     """Return everything that an output depends on: the model, the input and the options."""
     options = {name: value for name, value in asdict(request).items() if name not in PATHS}
-    if request.table is None:  # as in versions without tables
+    if request.table is None:  # same record as in versions without tables
         del options["table"]
     return {
         "model": model.manifest["manifest_sha256"],
         "input": file_digest(source),
-        "options": json.loads(json.dumps(options)),  # as read back: tuples become lists
+        "options": json.loads(json.dumps(options)),  # as it will be read back: tuples become lists
     }
 
 

@@ -92,7 +92,7 @@ class BlockScorer:
     decision: RuleName
     threshold: float
     formatted: bool
-    classes: ClassMixture | None = None  # for the column probability
+    classes: ClassMixture | None = None  # to compute the column probability
 
     @cached_property
     def usual(self) -> tuple[float, float] | None:

@@ -23,7 +23,7 @@ from resvm_cli.svm.products import MIN_DENSITY, SparseMatrix, dense_matrix
 
 MAX_POSITIVES, MAX_UNLABELED = 500, 1_500
 MAX_ENTRIES = 1 << 19  # fewer rows are sampled if they are wide
-MIN_ROWS = 200  # of each set
+MIN_ROWS = 200  # sampled from P and from U, however wide they are
 CHOOSING_ROWS = 300  # maximum rows of U for choosing a feature; all are used to judge it
 MIN_POSITIVES = 10  # with fewer, a comparison means nothing
 N_FOLDS = 5
@@ -40,7 +40,7 @@ class Baseline:
     feature: str | None  # the feature chosen in most folds
     roc_auc: float
     ensemble_roc_auc: float
-    difference: Interval  # of the ensemble's ROC AUC minus the baseline's
+    difference: Interval  # the ensemble's ROC AUC minus the baseline's
 
     @property
     def is_beaten(self) -> bool:
@@ -52,7 +52,7 @@ class Baseline:
         return self.difference.value + error > 0
 
     def note(self) -> Text:
-        """Return a note for the user, to be shown if the ensemble does not beat the baseline."""
+        """Return the note to show if the ensemble does not beat the baseline."""
         what = "the nearest known positive" if self.feature is None else f"feature {self.feature}"
         found = self.difference
         return (
@@ -71,7 +71,7 @@ def compared(
     names: list[str] | None,
     seed: int,
 ) -> tuple[Baseline, ...]:
-    """Compare out-of-bag values with both baselines, unless kernel or sample rule them out."""
+    """Compare out-of-bag values with both baselines, if the kernel and the sample allow it."""
     positive, others = _sampled(data, known.scored, unlabeled.scored, seed)
     if ensemble.is_precomputed or len(positive) < MIN_POSITIVES or not len(others):
         return ()
@@ -80,21 +80,21 @@ def compared(
     if groups is not None:
         groups = groups[np.concatenate([positive, len(data.positives) + others])]
     n_pos = len(positive)
-    values, others_values = known.values[positive], unlabeled.values[others]
-    own = placements(values, others_values), 1 - placements(others_values, values)
+    own = _placements(known.values[positive], unlabeled.values[others])
     bits = randomness.run_bits(seed, randomness.BASELINES, 1)
     together = alike[:n_pos] if groups is None else groups[:n_pos]
     folds = randomness.shuffled(bits, int(together.max()) + 1)[together] % N_FOLDS
     feature, by_feature = _single_feature(rows, n_pos, folds)
     near = nearness(rows, n_pos, ensemble, alike, groups)
-    by_nearest = (
-        placements(near[:n_pos], near[n_pos:]),
-        1 - placements(near[n_pos:], near[:n_pos]),
-    )
+    by_nearest = _placements(near[:n_pos], near[n_pos:])
     return (
         _baseline("single_feature", data.feature_name(feature, names), own, by_feature),
         _baseline("nearest_positive", None, own, by_nearest),
     )
+
+
+def _placements(values: FloatArray, others: FloatArray) -> Placements:
+    return placements(values, others), 1 - placements(others, values)
 
 
 def _baseline(name: str, feature: str | None, own: Placements, other: Placements) -> Baseline:
@@ -148,7 +148,7 @@ def _sums_by_fold(
 ) -> FloatArray:
     """Return each feature's sum of the placements of a fold's rows of P: folds x features."""
     n_unl = len(rows) - n_pos
-    order = np.argsort(rows.values)  # in two steps, in half the time of lexsort
+    order = np.argsort(rows.values)  # two sorts take half the time of lexsort
     place_type = np.uint16 if width < 1 << 16 else np.int32  # 16 bits are sorted by radix
     order = order[np.argsort(place[order].astype(place_type), kind="stable")]
     feature, value, row = place[order], rows.values[order], rows.row_numbers[order]

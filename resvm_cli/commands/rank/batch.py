@@ -145,7 +145,7 @@ class _Choice:
         self._sure = sure
         self._nearest = np.full(len(candidates), np.inf)  # distance to the nearest chosen row
         self._used: set[int] = set()  # groups
-        self.chosen: dict[int, None] = {}  # in the order of choice
+        self.chosen: dict[int, None] = {}  # in the order in which rows were chosen
         self.near: set[int] = set()
         self.same_group: set[int] = set()
 

@@ -61,8 +61,8 @@ class FdrEstimate:
     n_negatives: int | None = None  # number of trusted negatives
     n_unlike: int | None = None  # trusted negatives with values outside the range of P and U
     fdr: float | None = None
-    n_listed: int | None = None  # if fdr was given
-    precision: Interval | None = None  # of that list, unless it is conformal
+    n_listed: int | None = None  # length of the list, if ``fdr`` is given
+    precision: Interval | None = None  # precision of that list, unless it is conformal
     cases: tuple[WhatIf, ...] = ()  # unless precision is stated
     why_unknown: str = ""  # unless precision is stated
 

@@ -32,7 +32,7 @@ CONFORMAL = ("p_value", "q_value")
 EXPLORED = "explored"  # 1 for rows chosen because members disagree on them
 LINES_AT_ONCE = 20_000
 ROUNDING = 1e-9
-NEAR_TIE = 0.01  # of the last digit, far above rounding errors
+NEAR_TIE = 0.01  # in units of the last digit; far above rounding errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Listing:
     n_members: IntArray
     low: IntArray | None  # None without intervals
     high: IntArray | None
-    ranks: IntArray  # with gaps if rows were left out
+    ranks: IntArray  # increasing, with gaps where rows were left out
     numbers: IntArray  # row numbers, P before U
     further: Mapping[str, FloatArray] = field(default_factory=dict)  # additional columns
 

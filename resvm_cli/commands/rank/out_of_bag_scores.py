@@ -61,11 +61,11 @@ LISTED_BYTES = 150  # per row of a ranking
 class OutOfBagScores:
     """Scores of rows from the members that have not seen them; nan if every member has."""
 
-    values: FloatArray  # by the scorer's rule
+    values: FloatArray  # according to the scorer's decision rule
     votes: FloatArray
     n_members: IntArray
     resampled: SingleArray | None  # resamples x rows
-    p_values: FloatArray | None = None  # if there are trusted negatives
+    p_values: FloatArray | None = None  # only with trusted negatives
 
     @property
     def scored(self) -> BoolArray:
@@ -102,7 +102,7 @@ class OutOfBagScorer:
     rule: RuleName
     run: Run
     break_ties: bool = True  # so that rows can be sorted
-    negatives: TrustedNegatives | None = None  # for p-values of rows of U
+    negatives: TrustedNegatives | None = None  # to compute p-values of rows of U
 
     def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagScores:
         """Score the rows of P."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from resvm_cli.metrics.intervals import Interval
     from resvm_cli.rows import FloatArray
 
-RECOVERED_FRACTIONS = (0.5, 0.9)  # of known positives, whose ranks are reported
-SHOWN_DEPTH = 50  # of the cases in the summary
+RECOVERED_FRACTIONS = (0.5, 0.9)  # recall levels at which ranks are reported
+SHOWN_DEPTH = 50  # the summary shows cases for at most this many rows
 MAX_PAGE_ROWS = 200_000  # a page of 10 MB
 DRAWN_POINTS = 1500
 SHOWN_FEATURES, SHOWN_NAMES = 20, 8  # groups of correlated features, and names in a group

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # number of rows or features shown for and against
 ROWS_AT_ONCE = 64
-MAX_ROWS = 40  # with effects of features, which take longer
+MAX_ROWS = 40  # limit for effects of features, which take longer
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Effect:
 
     feature: int
     name: str
-    value: float  # of the feature, unscaled
+    value: float  # the feature's unscaled value
     effect: float
 
 

@@ -213,7 +213,7 @@ class FileScore:
     threshold_from: Text
     request: ScoreRequest
     figures: Figures = field(default_factory=Figures)
-    differences: dict[str, Interval] = field(default_factory=dict)  # from the first file, paired
+    differences: dict[str, Interval] = field(default_factory=dict)  # paired, from the first file
     cases: list[Contamination] = field(
         default_factory=list
     )  # contamination that figures are corrected for

@@ -46,7 +46,7 @@ class ScoreRequest:
     model: str | None = None  # its training rows are compared with the rows in ``labels``
     top: tuple[int, ...] = (10, 100)  # depths for precision, recall and enrichment
     prevalence: float | None = None  # where the model will be used; None: as in the file
-    n_replicates: int = 1000  # of the bootstrap
+    n_replicates: int = 1000  # bootstrap replicates
     seed: int = 0
 
     def check(self) -> None:
