@@ -15,7 +15,7 @@ by the members among them that have not seen it either.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -235,39 +235,50 @@ class MemberResamples:
         result = np.empty((self.count, len(own)), np.float32)
         for start in range(0, len(own), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            block = member_values[part], unseen[part]
-            values = self._votes(*block) if rule == "votes" else self._means(*block, groups)
+            values = self._block(member_values[part], unseen[part], rule, groups)
             values = np.where(np.isnan(values), own[part, None], values)
             with np.errstate(over="ignore"):  # infinities keep their order
                 result[:, part] = values.T
         return result
 
-    def _votes(self, member_values: FloatArray, unseen: BoolArray) -> FloatArray:
-        """Return d with ties broken, nan if every member has seen the row: rows x resamples."""
-        signs = np.where(unseen, np.sign(member_values), 0.0)
-        admitted = np.where(unseen, member_values, 0.0)
-        counts, balance, sums = (self._drawn(part) for part in (unseen, signs, admitted))
-        return _values_without_ties(counts, balance, sums, unseen.shape[1])
-
-    def _means(
-        self, member_values: FloatArray, unseen: BoolArray, groups: Sequence[Group]
+    def _block(
+        self, values: FloatArray, unseen: BoolArray, rule: RuleName, groups: Sequence[Group]
     ) -> FloatArray:
-        """Return the groups' means, nan if every member has seen the row: rows x resamples."""
-        admitted = np.where(unseen, member_values, 0.0)
-        if len(groups) < 2:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return self._drawn(admitted) / self._drawn(unseen)
-        sums = [self._drawn(admitted, group.columns) for group in groups]
-        counts = [self._drawn(unseen, group.columns) for group in groups]
-        return mean_values(sums, counts, groups)
-
-    def _drawn(self, block: npt.NDArray[Any], members: slice = slice(None)) -> FloatArray:
-        """Return sums over the drawn members among ``members``: rows x resamples."""
-        weights = self._weights[members]
         # the same shape for every block, because BLAS rounding depends on it
-        padded = np.zeros((BLOCK_ROWS, len(weights)))
-        padded[: len(block)] = block[:, members]
-        return (padded @ weights)[: len(block)]
+        admitted, mask = np.zeros((2, BLOCK_ROWS, len(self._weights)))
+        admitted[: len(values)] = np.where(unseen, values, 0.0)
+        mask[: len(values)] = unseen
+        return _combined(admitted, mask, self._weights, rule, groups)[: len(values)]
+
+
+def _combined(
+    member_values: FloatArray,
+    unseen: FloatArray,
+    weights: FloatArray,
+    rule: RuleName,
+    groups: Sequence[Group],
+) -> FloatArray:
+    """Return decision values, with ties broken, for each column of weights: rows x columns.
+
+    A member counts with its weight (members x columns) for the rows that it has not seen (1 in
+    ``unseen``; its values for other rows must be 0). Values are nan if there is no such member.
+    """
+
+    def total(part: FloatArray, members: slice = slice(None)) -> FloatArray:
+        return part[:, members] @ weights[members]
+
+    if rule == "mean" and len(groups) > 1:
+        sums = [total(member_values, group.columns) for group in groups]
+        return mean_values(sums, [total(unseen, group.columns) for group in groups], groups)
+    summed, counts = total(member_values), total(unseen)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if rule == "mean":
+            return summed / counts
+        votes = (counts + total(np.sign(member_values))) / (2 * counts)
+        summed = summed * (len(weights) / counts)
+    values = decision_values(votes, summed)
+    decisions = Decisions(votes, summed, values, values, counts.astype(np.int64))
+    return decisions.values_without_ties()
 
 
 def rank_bounds(
@@ -337,45 +348,14 @@ class TrustedNegatives:
             part = slice(start, start + BLOCK_ROWS)
             admitted = np.zeros((BLOCK_ROWS, unseen.shape[1]))  # the same shape for all blocks
             admitted[: len(own[part])] = unseen[part]
-            values = self._values(admitted)[: len(own[part])]
+            columns = admitted.T
+            values = _combined(self.member_values, self.unseen, columns, self.rule, self.groups)
+            values = values.T[: len(own[part])]
             least = own[part] - ROUNDING * (1 + np.abs(own[part]))
             above = (values >= least[:, None]).sum(axis=1)
             fractions = (1 + above) / (1 + (~np.isnan(values)).sum(axis=1))
             result[part] = np.where(unseen[part].any(axis=1), fractions, np.nan)
         return result
-
-    def _values(self, admitted: FloatArray) -> FloatArray:
-        """Return each negative's value from the members admitted for each row: rows x negatives.
-
-        It is nan if none of these members may score the negative.
-        """
-        counts = admitted @ self.unseen.T
-        sums = admitted @ self.member_values.T
-        if self.rule == "votes":
-            balance = admitted @ np.sign(self.member_values).T
-            return _values_without_ties(counts, balance, sums, admitted.shape[1])
-        if len(self.groups) < 2:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                means: FloatArray = sums / counts
-            return means
-        parts = [group.columns for group in self.groups]
-        return mean_values(
-            [admitted[:, part] @ self.member_values[:, part].T for part in parts],
-            [admitted[:, part] @ self.unseen[:, part].T for part in parts],
-            self.groups,
-        )
-
-
-def _values_without_ties(
-    counts: FloatArray, balance: FloatArray, sums: FloatArray, n_models: int
-) -> FloatArray:
-    """Return d with ties broken, from sums over some members; nan if there are none."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        votes = (counts + balance) / (2 * counts)
-        sums = sums * (n_models / counts)
-    values = decision_values(votes, sums)
-    decisions = Decisions(votes, sums, values, values, counts.astype(np.int64))
-    return decisions.values_without_ties()
 
 
 def benjamini_hochberg(p_values: FloatArray) -> FloatArray:

@@ -75,8 +75,8 @@ def test_a_value_does_not_depend_on_its_neighbours(cut, row):
 def test_a_small_block_is_rounded_as_a_large_one(size):
     values, absent = judged(192, 50)
     resamples = MemberResamples(50, 200, 1)
-    whole = resamples._votes(values, absent)
-    part = resamples._votes(values[:size], absent[:size])
+    whole = resamples._block(values, absent, "votes", ())
+    part = resamples._block(values[:size], absent[:size], "votes", ())
     assert part.tobytes() == whole[:size].tobytes()
 
 
