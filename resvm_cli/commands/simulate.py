@@ -7,26 +7,25 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from resvm_cli.errors import CommandLineError, ParameterError
+from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import fold_options, option
 from resvm_cli.options.running import JSON, QUIET, command_run, output_option, running_option
 from resvm_cli.options.training import ZERO_BASED, TableOptions, data_option
 from resvm_cli.options.values import parse_choice, single_number
 from resvm_cli.records import dataclass
-from resvm_cli.report.terminal import note, print_result, say_row
+from resvm_cli.report.terminal import note, option_name, print_result, say_row
 from resvm_cli.running.run import Run, done_when
-from resvm_cli.tables.encoding import TableReading
 
 if TYPE_CHECKING:
     import numpy as np
 
     from resvm_cli.files.svmlight import Block
-    from resvm_cli.model.simulation import Sizes
-    from resvm_cli.tables.encoding import FeatureMap
+    from resvm_cli.model.simulation import Sizes, Split
+    from resvm_cli.tables.encoding import FeatureMap, TableReading
 
 LabelingRule: TypeAlias = Literal["random", "biased"]
 RULES: tuple[LabelingRule, ...] = ("random", "biased")
@@ -114,69 +113,50 @@ def simulate(
         raise CommandLineError(
             "--decimals requires --synthetic: numbers from a file are never rounded"
         )
-    from resvm_cli.model.simulation import Sizes
+    from resvm_cli import randomness
+    from resvm_cli.model.simulation import Sizes, biased_chances, split
 
+    rule = parse_choice("--labelling", labelling, RULES)
+    reading = table.reading(positive_label)
+    has_label = bool(reading.roles.positive_labels)
+    if data is not None and not has_label:
+        raise CommandLineError("--data requires --positive-label: which label is positive?")
+    if data is None and has_label:
+        raise CommandLineError("--positive-label requires --data")
+    sizes = Sizes(n_pos, n_unl, contamination_pos, contamination_unl, test_pos, test_neg)
+    _check({**vars(sizes), "decimals": decimals, "seed": seed}, output)
     if not json:
         done_when(output)
-    reading = table.reading(positive_label)
-    request = SimulateRequest(
-        target=output,
-        sizes=Sizes(n_pos, n_unl, contamination_pos, contamination_unl, test_pos, test_neg),
-        data=data,
-        positive_label=single_number(reading.roles.positive_labels),
-        table=reading,
-        zero_based=zero_based,
-        labeling=parse_choice("--labelling", labelling, RULES),
-        decimals=decimals,
-        seed=seed,
-    )
+    rng = randomness.generator(seed, randomness.SIMULATED_SETS)
     with command_run(quiet) as run:
-        result = write_simulation(request, run)
+        features: FeatureMap | None = None
+        if data is None:
+            block, truth = _synthesize(sizes, decimals, rng)
+        else:
+            block, truth, features = _read(data, reading, zero_based, run)
+        chances = biased_chances(block.rows, rng) if rule == "biased" else None
+        chosen = split(truth, sizes, rng, chances)
+        result = _write(output, block, truth, chosen, features, seed)
     if not quiet:
-        show_simulation(result)
+        _show(result)
     if json:
         print_result("simulate", result)
 
 
-@dataclass(frozen=True)
-class SimulateRequest:
-    """The source of the rows, and the sets to draw."""
-
-    target: str
-    sizes: Sizes
-    data: str | None = None  # None: the synthetic problem
-    positive_label: float | None = None
-    table: TableReading = field(default_factory=TableReading)
-    zero_based: bool = False
-    labeling: LabelingRule = "random"
-    decimals: int | None = None
-    seed: int = 0
-
-    def check(self) -> None:
-        """Reject invalid parameters before any file is read."""
-        has_label = self.positive_label is not None or bool(self.table.roles.positive_labels)
-        if self.data is not None and not has_label:
-            raise ParameterError("{data} requires {positive_label}: which label is positive?")
-        if self.data is None and has_label:
-            raise ParameterError("{positive_label} requires {data}")
-        values = {**vars(self.sizes), **vars(self)}
-        for name, (low, high) in LIMITS.items():
-            value = values[name]
-            if value is not None and not low <= value <= high:
-                raise ParameterError(
-                    "{" + name + "} must be between {low} and {high:,}, got {value}",
-                    low=low,
-                    high=high,
-                    value=value,
-                )
-        if self.target in ("", "-"):
-            raise ParameterError("{output} must be a directory name")
-        if os.path.lexists(self.target):
-            raise ParameterError(
-                "{path} exists and will not be overwritten",
-                "choose another directory with {output}",
-                path=self.target,
+def _check(values: dict[str, float | None], target: str) -> None:
+    """Reject invalid values and an invalid output directory before any file is read."""
+    for name, (low, high) in LIMITS.items():
+        value = values[name]
+        if value is not None and not low <= value <= high:
+            raise CommandLineError(
+                f"{option_name(name)} must be between {low} and {high:,}, got {value}"
             )
+    if target in ("", "-"):
+        raise CommandLineError("-o must be a directory name")
+    if os.path.lexists(target):
+        raise CommandLineError(
+            f"{target} exists and will not be overwritten", "choose another directory with -o"
+        )
 
 
 @dataclass(frozen=True)
@@ -193,68 +173,60 @@ class SimulateResult:
     seed: int
 
 
-def write_simulation(request: SimulateRequest, run: Run) -> SimulateResult:
-    """Draw P, U and test rows and write them, with truth.csv, into a new directory.
-
-    For a table, features.json contains the map of its columns.
-    """
+def _write(
+    path: str,
+    block: Block,
+    truth: np.ndarray,
+    chosen: Split,
+    features: FeatureMap | None,
+    seed: int,
+) -> SimulateResult:
+    """Write P, U, test rows and truth.csv into a new directory; for a table, features.json too."""
     import numpy as np
 
-    from resvm_cli import randomness
     from resvm_cli.files.atomic import write_directory
     from resvm_cli.files.svmlight import format_block
-    from resvm_cli.model.simulation import biased_chances, split
-
-    request.check()
-    rng = randomness.generator(request.seed, randomness.SIMULATED_SETS)
-    names: FeatureMap | None = None
-    if request.data:
-        block, truth, names = _read(request, run)
-    else:
-        block, truth = _synthesize(request, rng)
-    chances = biased_chances(block.rows, rng) if request.labeling == "biased" else None
-    chosen = split(truth, request.sizes, rng, chances)
-    label = np.where(truth, 1.0, -1.0)
 
     def text(numbers: np.ndarray, labels: np.ndarray) -> bytes:
         return format_block(replace(block.take(numbers), labels=labels.astype(np.float64)))
 
     p, u, test = chosen.positives, chosen.unlabeled, chosen.test
     write_directory(
-        request.target,
+        path,
         {
             "pos.svm": text(p, np.ones(len(p))),
             "unl.svm": text(u, np.zeros(len(u))),
-            "test.svm": text(test, label[test]),
+            "test.svm": text(test, np.where(truth[test], 1.0, -1.0)),
             "truth.csv": _truth(block, truth, p, u),
-            **({} if names is None else {"features.json": names.format()}),
+            **({} if features is None else {"features.json": features.format()}),
         },
     )
     return SimulateResult(
-        path=request.target,
+        path=path,
         n_pos=len(p),
         n_unl=len(u),
         false_positives=int((~truth[p]).sum()),
         hidden_positives=int(truth[u].sum()),
         test_pos=int(truth[test].sum()),
         test_neg=int((~truth[test]).sum()),
-        seed=request.seed,
+        seed=seed,
     )
 
 
-def _read(request: SimulateRequest, run: Run) -> tuple[Block, np.ndarray, FeatureMap | None]:
+def _read(
+    path: str, reading: TableReading, zero_based: bool, run: Run
+) -> tuple[Block, np.ndarray, FeatureMap | None]:
     """Read the file; return its rows, a mask of true positives, and the features of a table."""
     from resvm_cli.files.sources import Source
     from resvm_cli.files.svmlight import Block
     from resvm_cli.model.simulation import truth_of
     from resvm_cli.tables.inputs import RowInput
 
-    assert request.data is not None
-    request.table.check()
-    with closing(Source(request.data, once=not request.table.needs_two_passes)) as source:
-        rows = RowInput(source, request.table, zero_based=request.zero_based)
+    reading.check()
+    with closing(Source(path, once=not reading.needs_two_passes)) as source:
+        rows = RowInput(source, reading, zero_based=zero_based)
         rows.encode(selective=True)
-        label = rows.numeric_label(request.positive_label)
+        label = rows.numeric_label(single_number(reading.roles.positive_labels))
         block = Block.concatenate(list(rows.blocks(marked=not rows.is_text)))
     block.require_labels(rows.name)
     if rows.features is not None and not (block.labels == label).any():
@@ -269,7 +241,9 @@ def _read(request: SimulateRequest, run: Run) -> tuple[Block, np.ndarray, Featur
     return block, truth, rows.features.map
 
 
-def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Block, np.ndarray]:
+def _synthesize(
+    sizes: Sizes, decimals: int | None, rng: np.random.Generator
+) -> tuple[Block, np.ndarray]:
     """Draw points of the synthetic problem; return them and a mask of true positives."""
     import numpy as np
 
@@ -277,11 +251,10 @@ def _synthesize(request: SimulateRequest, rng: np.random.Generator) -> tuple[Blo
     from resvm_cli.model.simulation import synthetic
     from resvm_cli.rows import Rows
 
-    sizes = request.sizes
     counts = sizes.positives_needed, sizes.negatives_needed
     points = synthetic(*counts, rng)
-    if request.decimals is not None:
-        points = np.round(points, request.decimals)
+    if decimals is not None:
+        points = np.round(points, decimals)
     return Block.from_rows(Rows.from_dense(points)), np.repeat([True, False], counts)
 
 
@@ -297,7 +270,7 @@ def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> byt
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def show_simulation(result: SimulateResult) -> None:
+def _show(result: SimulateResult) -> None:
     for name, text in (
         ("pos.svm", f"{result.n_pos:,} rows, {result.false_positives:,} of them truly negative"),
         ("unl.svm", f"{result.n_unl:,} rows, {result.hidden_positives:,} of them truly positive"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,7 @@ from resvm_cli.options.option_groups import argument, fold_options, option
 from resvm_cli.options.running import JSON, QUIET, command_run, output_option
 from resvm_cli.options.training import ZERO_BASED, TableOptions, column_option
 from resvm_cli.options.values import parse_choice
-from resvm_cli.report import terminal
-from resvm_cli.report.terminal import print_json
+from resvm_cli.report.terminal import announce_stdin, print_json, say_row
 
 if TYPE_CHECKING:
     from resvm_cli.commands.convert.convert import ConvertResult
@@ -97,27 +96,19 @@ def convert(
             "--json and the rows cannot both go to stdout", "write the rows to a file: -o FILE"
         )
     if file == "-":
-        terminal.announce_stdin()
+        announce_stdin()
     with command_run(quiet) as run:
         result = job.convert(request, run)
-    if json:
-        notes = [terminal.in_options(text) for text in result.notes]
-        fields = asdict(replace(result, remarks=(), warnings=()))
-        del fields["remarks"], fields["warnings"]
-        print_json("convert", {**fields, "notes": notes})
-    elif quiet:
-        for text in result.warnings:
-            terminal.note(text)
-    else:
+    if not quiet:
         _show(result)
+    if json:
+        print_json("convert", {**asdict(result), "notes": run.notes})
 
 
 def _show(result: ConvertResult) -> None:
     rows = f"{result.n_rows:,} rows"
     if result.n_positives is not None:
         rows += f", {result.n_positives:,} of them positive"
-    terminal.say_row("read", f"{rows}, {result.n_features:,} features")
-    for text in result.notes:
-        terminal.note(text)
+    say_row("read", f"{rows}, {result.n_features:,} features")
     if result.targets != ("-",):
-        terminal.say_row("written to", ", ".join(result.targets))
+        say_row("written to", ", ".join(result.targets))

@@ -116,20 +116,14 @@ class ConvertResult:
     n_positives: int | None
     n_features: int
     targets: tuple[str, ...]
-    remarks: tuple[Text, ...] = ()
-    warnings: tuple[Text, ...] = ()
-
-    @property
-    def notes(self) -> tuple[Text, ...]:
-        return self.remarks + self.warnings
 
 
 def convert(request: ConvertRequest, run: Run) -> ConvertResult:
     """Read a table or an array and write it in another format."""
     request.check()
     with closing(Source(request.source, once=not request.needs_two_passes)) as source:
-        rows = _Rows(request, source)
-        result = _write(request, rows, run)
+        rows = _Rows(request, source, run)
+        targets = _write(request, rows)
         if request.write_map is not None:
             if rows.named is None:
                 raise ParameterError(
@@ -137,25 +131,51 @@ def convert(request: ConvertRequest, run: Run) -> ConvertResult:
                 )
             with output(request.write_map) as write:
                 write(rows.named.format())
-        return result
+    for text in _remarks(request, rows):
+        run.remark(text)
+    for text in _warnings(request, rows.features):
+        run.notice(text)
+    n_positives = rows.n_positives if request.roles.positive_labels else None
+    return ConvertResult(rows.name, rows.n_rows, n_positives, rows.width, targets)
 
 
 class _Rows(RowInput):
-    """The rows to convert; features are numbered from 1."""
+    """The rows to convert, with features numbered from 1, and counts of the rows read so far."""
 
-    def __init__(self, request: ConvertRequest, source: Source) -> None:
+    def __init__(self, request: ConvertRequest, source: Source, run: Run) -> None:
         known = None if request.like is None else _known_features(request.like)
         super().__init__(
             source, request.reading, zero_based=request.zero_based, known=known is not None
         )
         self.encode(known)
         self.named = known if self.features is None else self.features.map
+        self._run = run
+        self.n_rows = self.n_positives = self.max_index = 0
+        self.has_labels = self.has_ids = self.has_qids = False
 
     def blocks(self, **options: Any) -> Iterator[Block]:
         for block in super().blocks(**options):
             if self.is_text and self._zero_based:
                 block = replace(block, rows=replace(block.rows, indices=block.rows.indices + 1))
             yield block
+
+    def counted(self) -> Iterator[Block]:
+        """Yield the blocks, counting rows, positives and features; for one pass only."""
+        for block in self.blocks():
+            self.n_rows += len(block)
+            self.n_positives += int((block.labels == 1.0).sum())
+            self.max_index = max(self.max_index, block.rows.max_index)
+            self.has_labels |= not bool(np.isnan(block.labels).all())
+            self.has_ids |= any(block.comments or ())
+            self.has_qids |= bool((block.qids >= 0).any())
+            yield block
+            self._run.progress(f"converting {self.name}", self.n_rows, None)
+
+    @property
+    def width(self) -> int:
+        """The number of features, once all rows are counted."""
+        known = self.n_features or 0 if self.named is None else len(self.named.names)
+        return max(self.max_index, known)
 
 
 def _known_features(path: str) -> FeatureMap:
@@ -173,57 +193,43 @@ def _known_features(path: str) -> FeatureMap:
     return known
 
 
-def _write(request: ConvertRequest, rows: _Rows, run: Run) -> ConvertResult:
-    counted = _Counted(rows.name, run)
+def _write(request: ConvertRequest, rows: _Rows) -> tuple[str, ...]:
+    """Write the rows in the requested format; return the paths of the files."""
     form = request.format
     target = request.target or STDOUT
-    targets: tuple[str, ...]
-    if request.positives is not None and request.unlabeled is not None:
-        targets = (request.positives, request.unlabeled)
-        with ExitStack() as files:
+    with ExitStack() as files:
+        if request.positives is not None and request.unlabeled is not None:
+            targets = (request.positives, request.unlabeled)
             writers = [files.enter_context(output(path)) for path in targets]
-            for block in counted(rows.blocks()):
+            for block in rows.counted():
                 positive = block.labels == 1.0
                 for write, mask in zip(writers, (positive, ~positive), strict=True):
                     if mask.any():
                         write(_svmlight(block.take(np.flatnonzero(mask))))
-            _require_rows(request, rows, counted, both=True)
-    else:
-        targets = (target,)
-        with ExitStack() as files:
-            if form in ("npy", "npz"):
-                blocks = list(counted(rows.blocks()))
-                _require_rows(request, rows, counted)
-                file = files.enter_context(whole_file(target))
-                whole = Block.concatenate(blocks)
-                width = _width(rows, counted)
-                if form == "npz":
-                    flags = {"labels": counted.has_labels, "ids": counted.has_ids}
-                    write_npz(file, whole, width, **flags)
-                else:
-                    _require_dense(len(whole), width)
-                    write_npy(file, whole, width)
-            elif form == "svmlight":
-                write = files.enter_context(output(target))
-                for block in counted(rows.blocks()):
-                    write(_svmlight(block))
-                _require_rows(request, rows, counted)
+            _require_rows(request, rows)
+            return targets
+        if form == "svmlight":
+            write = files.enter_context(output(target))
+            for block in rows.counted():
+                write(_svmlight(block))
+            _require_rows(request, rows)
+            return (target,)
+        in_memory = form in ("npy", "npz")
+        blocks = [block for block in rows.counted() if in_memory]  # a CSV header needs the width
+        _require_rows(request, rows)
+        if in_memory:
+            whole = Block.concatenate(blocks)
+            file = files.enter_context(whole_file(target))
+            if form == "npz":
+                write_npz(file, whole, rows.width, labels=rows.has_labels, ids=rows.has_ids)
             else:
-                for _ in counted(rows.blocks()):
-                    pass
-                _require_rows(request, rows, counted)
-                write = files.enter_context(output(target))
-                for lines in _csv_lines(rows, counted, "\t" if form == "tsv" else ","):
-                    write(lines)
-    return ConvertResult(
-        source=rows.name,
-        n_rows=counted.n_rows,
-        n_positives=counted.n_positives if request.roles.positive_labels else None,
-        n_features=_width(rows, counted),
-        targets=targets,
-        remarks=tuple(_remarks(request, rows, counted)),
-        warnings=tuple(_warnings(request, rows.features)),
-    )
+                _require_dense(len(whole), rows.width)
+                write_npy(file, whole, rows.width)
+        else:
+            write = files.enter_context(output(target))
+            for lines in _csv_lines(rows, "\t" if form == "tsv" else ","):
+                write(lines)
+    return (target,)
 
 
 def _svmlight(block: Block) -> bytes:
@@ -231,49 +237,20 @@ def _svmlight(block: Block) -> bytes:
     return format_block(replace(block, labels=np.nan_to_num(block.labels)))
 
 
-class _Counted:
-    """Passes blocks through and counts rows, positives and features."""
-
-    def __init__(self, name: str, run: Run) -> None:
-        self._name = name
-        self._run = run
-        self.n_rows = self.n_positives = self.max_index = 0
-        self.has_labels = self.has_ids = self.has_qids = False
-
-    def __call__(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        for block in blocks:
-            self.n_rows += len(block)
-            self.n_positives += int((block.labels == 1.0).sum())
-            self.max_index = max(self.max_index, block.rows.max_index)
-            self.has_labels |= not bool(np.isnan(block.labels).all())
-            self.has_ids |= any(block.comments or ())
-            self.has_qids |= bool((block.qids >= 0).any())
-            yield block
-            self._run.progress(f"converting {self._name}", self.n_rows, None)
-
-
-def _width(rows: _Rows, counted: _Counted) -> int:
-    if rows.named is not None:
-        return max(len(rows.named.names), counted.max_index)
-    return max(counted.max_index, rows.n_features or 0)
-
-
-def _require_rows(
-    request: ConvertRequest, rows: _Rows, counted: _Counted, *, both: bool = False
-) -> None:
-    if not counted.n_rows:
+def _require_rows(request: ConvertRequest, rows: _Rows) -> None:
+    if not rows.n_rows:
         raise DataError(f"{rows.name}: no rows are left", "every row has a missing value")
     table = rows.features
-    if table is not None and table.unseen and not counted.max_index:
+    if table is not None and table.unseen and not rows.max_index:
         raise DataError(
             f"{rows.name}: no row has any features, because none of the categories is in"
             f" {name_of(request.like or '')}",
             Message("use a map that {map:FILE} wrote for a table with the same columns"),
         )
     wanted = request.roles.positive_labels
-    if wanted and not counted.n_positives:
+    if wanted and not rows.n_positives:
         raise rows.no_positive_row()
-    if both and counted.n_positives == counted.n_rows:
+    if request.unlabeled is not None and rows.n_positives == rows.n_rows:
         raise DataError(
             f"{rows.name}: every row has the label {' or '.join(wanted)}; no row is unlabeled"
         )
@@ -287,9 +264,9 @@ def _require_dense(n_rows: int, width: int) -> None:
         )
 
 
-def _csv_lines(rows: _Rows, counted: _Counted, separator: str) -> Iterator[bytes]:
+def _csv_lines(rows: _Rows, separator: str) -> Iterator[bytes]:
     """Yield the header, then each block of rows, with one column per feature."""
-    width = _width(rows, counted)
+    width = rows.width
     if width > MAX_CSV_FEATURES:
         raise DataError(
             f"{rows.name}: {width:,} features; a table can have at most {MAX_CSV_FEATURES:,}"
@@ -298,7 +275,7 @@ def _csv_lines(rows: _Rows, counted: _Counted, separator: str) -> Iterator[bytes
         )
     line = line_writer(separator)
     names = [] if rows.named is None else rows.named.names
-    own = ["id"] * counted.has_ids + ["label"] * counted.has_labels
+    own = ["id"] * rows.has_ids + ["label"] * rows.has_labels
     header = [*own, *names, *(str(number + 1) for number in range(len(names), width))]
     yield line(header).encode("utf-8", "surrogateescape")
     for block in rows.blocks():
@@ -311,9 +288,9 @@ def _csv_lines(rows: _Rows, counted: _Counted, separator: str) -> Iterator[bytes
             for entry in range(bounds[row], bounds[row + 1]):
                 cells[indices[entry]] = texts[entry]
             own = []
-            if counted.has_ids:
+            if rows.has_ids:
                 own.append(block.comments[row] if block.comments is not None else "")
-            if counted.has_labels:
+            if rows.has_labels:
                 own.append("" if np.isnan(label) else format_number(label))
             lines.append(line(own + cells))
         yield "".join(lines).encode("utf-8", "surrogateescape")
@@ -327,7 +304,7 @@ def _warnings(request: ConvertRequest, table: TableFeatures | None) -> Iterator[
         yield from notes_on_rows(table, name_of(request.like or ""))
 
 
-def _remarks(request: ConvertRequest, rows: _Rows, counted: _Counted) -> Iterator[Text]:
+def _remarks(request: ConvertRequest, rows: _Rows) -> Iterator[Text]:
     """Yield notes on what was done."""
     table, like = rows.features, request.like
     if table is not None:
@@ -335,12 +312,12 @@ def _remarks(request: ConvertRequest, rows: _Rows, counted: _Counted) -> Iterato
             text = "the column '{name}' is categorical: {n_values:,} features, one per value"
             if "smiles" in name.lower():
                 text += "; for fingerprints use {smiles_column} {column}"
-            elif n_values == counted.n_rows > 1 and like is None:
+            elif n_values == rows.n_rows > 1 and like is None:
                 text += ", and every row has its own; if these are ids, use {id_column} {column}"
             yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
         if like is None and table.categories and request.write_map is None:
             yield Message("use {map:FILE} to save the feature names for later use with {like:FILE}")
-    if counted.has_qids and request.format != "svmlight":
+    if rows.has_qids and request.format != "svmlight":
         yield "qid: fields are kept only in svmlight text"
-    if request.format == "npy" and (counted.has_labels or counted.has_ids):
+    if request.format == "npy" and (rows.has_labels or rows.has_ids):
         yield "a .npy file contains only features; .npz keeps labels and ids too"
