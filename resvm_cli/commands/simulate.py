@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import fold_options, option
+from resvm_cli.options.option_groups import advanced_option, fold_options, option
 from resvm_cli.options.running import JSON, QUIET, command_run, output_option, running_option
 from resvm_cli.options.training import ZERO_BASED, TableOptions, data_option
 from resvm_cli.options.values import parse_choice, single_number
@@ -79,7 +79,7 @@ def simulate(
         default="random",
         completions=(*RULES,),
     ),
-    decimals: int | None = set_option("--decimals N", "Round synthetic points to N decimals."),
+    decimals: int | None = advanced_option("--decimals N", "Round synthetic points to N decimals."),
     output: str = output_option(
         "-o, --output DIR",
         "New directory for pos.svm, unl.svm, test.svm and truth.csv.",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from resvm_cli.options.option_groups import (
+    advanced_option,
     as_words,
     explicit_options,
     fold_options,
-    option,
     table_options,
 )
 from resvm_cli.options.running import (
@@ -70,10 +70,10 @@ SHARED = {name: METHOD_TABLE[name] for name in SHARED_NAMES if name != "seed"}
 class TuningOptions:
     """What to tune, over which ranges, and how to find and score candidates."""
 
-    folds_file: str | None = option(
+    folds_file: str | None = advanced_option(
         "--folds-file FILE", "Your own folds: one fold name per row, first for P, then for U."
     )
-    no_extend: bool = option(
+    no_extend: bool = advanced_option(
         "--no-extend", "Only warn if the best value is on the edge of a range."
     )
 

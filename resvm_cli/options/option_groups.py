@@ -33,13 +33,6 @@ FIRST = ("Data", "Columns", "Ranking", OUTPUT)
 PATH = re.compile(r"\b(FILE|DIR|MAP|MODEL|PART|PREDICTIONS)\b")  # metavars of paths
 RUNNING, ADVANCED = "Running", "Advanced"
 LAST = (RUNNING, ADVANCED)
-# Rarely needed options that are not in the parameter table, which marks its own as advanced.
-RARELY_NEEDED = {
-    *("zero_based", "features", "no_check", "allow_missing"),
-    *("grow", "task", "members", "cluster", "cluster_timeout", "member_timeout"),
-    *("folds_file", "no_extend"),
-    *("member_values", "decimals", "array", "separator", "header", "decimal_comma"),
-}
 TYPES = {"integer": int, "number": float, "flag": bool}  # others are text
 
 
@@ -61,6 +54,9 @@ def option(
     if completions:
         more["autocompletion"] = offered(*completions)
     return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel, **more)
+
+
+advanced_option = partial(option, panel=ADVANCED)
 
 
 def argument(
@@ -197,13 +193,11 @@ def _options_of(group: Any) -> tuple[inspect.Parameter, ...]:
 
 
 def arrange(options: MutableSequence[Any]) -> None:
-    """Sort a command's options for --help, with rarely needed ones last."""
+    """Sort a command's options for --help, with advanced ones last."""
     declared: list[str] = []
     for option in options:
         if option.param_type_name == "argument":
             option.get_usage_pieces = partial(_usage, option)
-        if option.name in RARELY_NEEDED:
-            option.rich_help_panel = ADVANCED
         panel = panel_of(option)
         if panel not in (*FIRST, *LAST, *declared):
             declared.append(panel)

@@ -8,7 +8,13 @@ from dataclasses import replace
 from functools import partial
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import OUTPUT, RUNNING, option, option_group
+from resvm_cli.options.option_groups import (
+    OUTPUT,
+    RUNNING,
+    advanced_option,
+    option,
+    option_group,
+)
 from resvm_cli.parameters import METHOD_TABLE
 from resvm_cli.report import console, terminal
 from resvm_cli.running.run import Run
@@ -19,12 +25,11 @@ running_option = partial(option, panel=RUNNING)
 JSON = output_option("--json", "Print the result as JSON to stdout.")
 FORCE = output_option("--force", "Replace an existing model.")
 SEED = running_option("--seed N", METHOD_TABLE["seed"].help, default=0)
-TASK = running_option(
+TASK = advanced_option(
     "--task I/N|auto[/N]",
     "Do only part I of N (I starts at 1); auto reads I and N from the environment of an array job"
     " (Slurm, PBS, Grid Engine, LSF, HyperQueue, AWS Batch, Kubernetes).",
 )
-MEMBERS = running_option("--members A:B", "Train only members A to B - 1, numbered from 0.")
 QUIET = running_option("-q, --quiet", "Print only errors and warnings.")
 
 
@@ -40,12 +45,12 @@ def command_run(quiet: bool) -> Iterator[Run]:
 class ClusterOptions:
     """The cluster that runs the tasks."""
 
-    cluster: str | None = running_option(
+    cluster: str | None = advanced_option(
         "--cluster ADDRESS|FILE|auto",
         "Run on a Dask cluster: tcp://host:8786, a scheduler file, or auto"
         " (DASK_SCHEDULER_ADDRESS).",
     )
-    cluster_timeout: float = running_option(
+    cluster_timeout: float = advanced_option(
         "--cluster-timeout SECONDS",
         "Seconds to wait for the scheduler and its workers.",
         default=30.0,
@@ -98,7 +103,7 @@ class RunningOptions:
 class TrainingRunOptions(RunningOptions):
     """How a command that trains members runs."""
 
-    member_timeout: float | None = running_option(
+    member_timeout: float | None = advanced_option(
         "--member-timeout SECONDS",
         "Stop without writing anything if a member takes longer to train.",
         show_default="no limit",

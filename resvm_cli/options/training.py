@@ -6,7 +6,13 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.options.option_groups import option, option_group, table_option, table_options
+from resvm_cli.options.option_groups import (
+    advanced_option,
+    option,
+    option_group,
+    table_option,
+    table_options,
+)
 from resvm_cli.options.running import output_option
 from resvm_cli.options.values import number_or_text, parse_choice, parse_kernel, single_number
 from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, ScaleChoice
@@ -19,7 +25,7 @@ column_option = partial(option, panel="Columns")
 data_option = partial(option, panel="Data")
 method_option = partial(option, panel="Method")
 
-ZERO_BASED = data_option("--zero-based", "Feature indices in the files start at 0.")
+ZERO_BASED = advanced_option("--zero-based", "Feature indices in the files start at 0.")
 GROUPS = data_option(
     "--groups FILE|qid",
     "File with one group name per row, or qid for the data's qid: fields. No row is scored by a"
@@ -43,18 +49,20 @@ class TableFileOptions:
         show_default="refuse",
         completions=("refuse", "drop", "zero", "mean", "median"),
     )
-    separator: str | None = data_option(
+    separator: str | None = advanced_option(
         "--separator CHAR",
         "Column separator: a character, or tab.",
         show_default="the most frequent one in the first line",
     )
-    header: bool | None = data_option(
+    header: bool | None = advanced_option(
         "--header/--no-header",
         "Whether the first line contains column names; if not, columns are numbered.",
         show_default="yes",
     )
-    decimal_comma: bool = data_option("--decimal-comma", "Numbers are written 0,5 instead of 0.5.")
-    array: str | None = data_option(
+    decimal_comma: bool = advanced_option(
+        "--decimal-comma", "Numbers are written 0,5 instead of 0.5."
+    )
+    array: str | None = advanced_option(
         "--array NAME", "Matrix to read, if an .npz or HDF5 file contains several."
     )
 
@@ -157,7 +165,7 @@ class SourceOptions:
         "Ids of all rows in order, one per line.",
         show_default="--id-column, or a comment at the end of each row, # id",
     )
-    allow_missing: bool = data_option(
+    allow_missing: bool = advanced_option(
         "--allow-missing",
         "Continue if some ids in --positive-ids or --negative-ids are not in the data.",
     )
@@ -190,7 +198,7 @@ class DataOptions(SourceOptions):
         " --positive-ids: after each id). Bags draw rows of P in proportion to these numbers.",
     )
     zero_based: bool = ZERO_BASED
-    features: int | None = data_option(
+    features: int | None = advanced_option(
         "--features N", "Number of features.", show_default="the largest index"
     )
     scale: str = table_option(TRAINING_TABLE["scale"])

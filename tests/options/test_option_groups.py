@@ -16,7 +16,6 @@ from resvm_cli.options.option_groups import (
     ADVANCED,
     OUTPUT,
     PATH,
-    RARELY_NEEDED,
     explicit_options,
     fold_options,
     names_of,
@@ -269,11 +268,6 @@ def test_what_is_required_stands_without_braces_in_the_usage(command, usage):
     program = command_line(COMMANDS).commands[command]
     with program.make_context(command, ["x"], resilient_parsing=True) as context:
         assert " ".join(program.collect_usage_pieces(context)) == usage
-
-
-def test_only_options_that_exist_are_called_rarely_needed():
-    commands = command_line(COMMANDS).commands.values()
-    assert {option.name for command in commands for option in command.params} >= RARELY_NEEDED
 
 
 OFFERED = {

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import argument, fold_options
+from resvm_cli.options.option_groups import advanced_option, argument, fold_options
 from resvm_cli.options.running import JSON, TASK, ClusterOptions, RunningOptions, output_option
 from resvm_cli.options.training import ANNOTATE, ZERO_BASED, PredictedTableOptions, method_option
 from resvm_cli.options.values import parse_choice, parse_number, parse_task
@@ -44,7 +44,7 @@ def predict(
         completions=("text", "tsv", "csv", "jsonl"),
     ),
     votes: bool = output_option("--votes", "Add the fraction of positive votes."),
-    member_values: bool = output_option("--member-values", "Add each member's decision value."),
+    member_values: bool = advanced_option("--member-values", "Add each member's decision value."),
     probability: bool = output_option(
         "--probability",
         "Add the probability that a row is positive, for rows drawn like those of U; empty if"

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.option_groups import explicit_options, fold_options, names_of
+from resvm_cli.options.option_groups import (
+    advanced_option,
+    explicit_options,
+    fold_options,
+    names_of,
+)
 from resvm_cli.options.running import (
     FORCE,
     JSON,
-    MEMBERS,
     SEED,
     TASK,
     ClusterOptions,
@@ -23,9 +27,7 @@ from resvm_cli.options.training import (
     DataOptions,
     MethodOptions,
     TableOptions,
-    data_option,
     given_values,
-    method_option,
 )
 from resvm_cli.options.values import parse_members, parse_task
 from resvm_cli.report import training
@@ -42,7 +44,7 @@ def train(
     *,
     data: DataOptions,
     table: TableOptions,
-    no_check: bool = data_option(
+    no_check: bool = advanced_option(
         "--no-check", "Count the lines of U without parsing them; only for files known to be valid."
     ),
     groups: str | None = GROUPS,
@@ -55,9 +57,13 @@ def train(
     resume: bool = output_option(
         "--resume", "Continue an interrupted run, whose finished members are saved next to -o."
     ),
-    grow: int | None = method_option("--grow N", "Add members to the model in -o until it has N."),
+    grow: int | None = advanced_option(
+        "--grow N", "Add members to the model in -o until it has N."
+    ),
     task: str | None = TASK,
-    members: str | None = MEMBERS,
+    members: str | None = advanced_option(
+        "--members A:B", "Train only members A to B - 1, numbered from 0."
+    ),
     seed: int = SEED,
     cluster: ClusterOptions,
     running: TrainingRunOptions,

@@ -37,7 +37,7 @@ from resvm_cli.model_files.parts import (
     join_parts,
     remove_part,
 )
-from resvm_cli.parameters import MAX_MEMBERS
+from resvm_cli.parameters import MAX_MEMBERS, RuleName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
@@ -89,16 +89,13 @@ def train(
     _discard_finished_part(target)
     check_model_target(target, force=force)
     _check_unfinished_part(target, resume=resume, force=force)
-    with _read(source.for_kernel(choice.params.kernel), choice, run) as data:
-        choice = _choose(data, choice, run)
-        plan = make_plan(data, choice)
-        announce(plan, data, run)
+    with _planned(source, choice, run) as (data, plan, rule):
         plan, budget = training_budget(plan, data, run, in_rounds=not plan.single)
         long = not plan.single and work_of(plan, data) >= LONG_WORK
         if resume or budget.members_at_once or long:
-            part = open_part(_part_path(target), plan, data, choice.rule, range(plan.n_models))
+            part = open_part(_part_path(target), plan, data, rule, range(plan.n_models))
             return _finish(part, plan, budget, data, target, run, force=force)
-        _, model = train_plan(plan, data, choice.rule, budget, run)
+        _, model = train_plan(plan, data, rule, budget, run)
         manifest = save(model, target, force=force)
     expected = ExpectedPerformance.from_table(model.decision, model.out_of_bag)
     return TrainResult(target, manifest, plan, expected, tuple(run.notes))
@@ -116,13 +113,19 @@ def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[T
         yield data
 
 
-def _choose(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Return the choice, completed by out-of-bag scores if it leaves anything open."""
-    if choice.auto is None and not data.scaling_is_open:
-        return choice
-    from resvm_cli.tuning.tune import choose_settings  # slow to import
+@contextmanager
+def _planned(
+    source: TrainingInput, choice: TrainingChoice, run: Run
+) -> Iterator[tuple[TrainingData, ModelPlan, RuleName]]:
+    """Read P and U and plan the model; out-of-bag scores decide what the choice leaves open."""
+    with _read(source.for_kernel(choice.params.kernel), choice, run) as data:
+        if choice.auto is not None or data.scaling_is_open:
+            from resvm_cli.tuning.tune import choose_settings  # slow to import
 
-    return choose_settings(data, choice, run)
+            choice = choose_settings(data, choice, run)
+        plan = make_plan(data, choice)
+        announce(plan, data, run)
+        yield data, plan, choice.rule
 
 
 def train_share(
@@ -137,10 +140,7 @@ def train_share(
                 "every task repeats the {auto:True} search; to search once, use tune and {params}"
             )
         )
-    with _read(source.for_kernel(choice.params.kernel), choice, run) as data:
-        choice = _choose(data, choice, run)
-        plan = make_plan(data, choice)
-        announce(plan, data, run)
+    with _planned(source, choice, run) as (data, plan, rule):
         members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
         if members.stop > plan.n_models:
             raise ParameterError(
@@ -157,7 +157,7 @@ def train_share(
             return PartResult(target, members, 0, plan.n_models)
         share = wanted if isinstance(wanted, Share) else None
         plan, budget = training_budget(plan, data, run, in_rounds=not plan.single)
-        part = open_part(target, plan, data, choice.rule, members, share)
+        part = open_part(target, plan, data, rule, members, share)
         n_before = len(members) - len(part.unfinished())
         with _say_what_is_kept(part, run, "rerun the same command to continue"):
             for _ in train_missing(part, plan, budget, data, run):
