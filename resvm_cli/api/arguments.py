@@ -62,10 +62,7 @@ SHARED = {
         "iterable, optional",
         "One name per row of X. Default: the index of a DataFrame, or else row numbers from 0.",
     ),
-    "model": (
-        "Model or path, optional",
-        "A model trained on the same rows. Default: train one.",
-    ),
+    "model": ("Model or path, optional", "A model trained on the same rows. Default: train one."),
     "negatives": (
         "matrix, optional",
         "Trusted negatives. They are scored but not trained on, and add conformal p-values.",
@@ -102,10 +99,7 @@ SHARED = {
         "callable, optional",
         "Called with the stage, the number of steps done and their total (None while unknown).",
     ),
-    "notice": (
-        "callable, optional",
-        "Called with the text of each note as soon as there is one.",
-    ),
+    "notice": ("callable, optional", "Called with the text of each note as soon as there is one."),
 }
 # What differs between Python and the command line.
 PYTHON_TYPES = {"params": "Tuning, dict or path", "auto": "bool or {'committee', 'single'}"}

@@ -25,13 +25,7 @@ from resvm_cli.api.arguments import (
     table_entries,
     with_seed,
 )
-from resvm_cli.api.matrices import (
-    ColumnLayout,
-    Label,
-    LabeledMatrix,
-    Matrix,
-    labeled_rows,
-)
+from resvm_cli.api.matrices import ColumnLayout, Label, LabeledMatrix, Matrix, labeled_rows
 from resvm_cli.api.results import Model, OutOfBagRows
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.errors import warn_caller
@@ -54,10 +48,7 @@ TUNING = {**TRAINING, **TUNING_TABLE, "method": TUNED_METHOD}
 
 
 @documented(
-    parameters=[
-        *shared_entries(*DATA, "oob", *CALLING),
-        *table_entries(TRAINING, TRAINING),
-    ]
+    parameters=[*shared_entries(*DATA, "oob", *CALLING), *table_entries(TRAINING, TRAINING)]
 )
 def fit(
     X: Matrix,

@@ -33,11 +33,7 @@ from resvm_cli.model_files.directory import (
     check_model_target,
     load_with_out_of_bag,
 )
-from resvm_cli.model_files.out_of_bag_table import (
-    OutOfBag,
-    fitted_classes,
-    unknown_probability,
-)
+from resvm_cli.model_files.out_of_bag_table import OutOfBag, fitted_classes, unknown_probability
 from resvm_cli.parameters import MethodName, RuleName, check_contamination
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows

@@ -22,15 +22,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from resvm_cli import __version__
-from resvm_cli.cluster.batches import (
-    FINGERPRINT,
-    MAX_LOST,
-    Batch,
-    Batches,
-    Shared,
-    identity,
-    work,
-)
+from resvm_cli.cluster.batches import FINGERPRINT, MAX_LOST, Batch, Batches, Shared, identity, work
 from resvm_cli.errors import ClusterError, FileError, Message, ParameterError
 from resvm_cli.files.json_files import read_json
 

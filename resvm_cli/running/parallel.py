@@ -141,10 +141,7 @@ class _Stream(Generic[Task, Result]):
     """A thread that takes tasks, worker threads, and a queue that keeps results in order."""
 
     def __init__(
-        self,
-        function: Callable[[Task], Result],
-        tasks: Iterable[Task],
-        workers: Callable[[], int],
+        self, function: Callable[[Task], Result], tasks: Iterable[Task], workers: Callable[[], int]
     ) -> None:
         self._function, self._tasks, self._workers = function, tasks, workers
         self._order: queue.SimpleQueue[_Slot[Result] | None] = queue.SimpleQueue()

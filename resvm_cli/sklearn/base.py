@@ -181,13 +181,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             groups=groups,
             weights=weights,
             method=self.method,
-            **{
-                "seed": self._seed(),
-                "jobs": self.jobs,
-                "n_jobs": self.n_jobs,
-                **shared,
-                **options,
-            },
+            **{"seed": self._seed(), "jobs": self.jobs, "n_jobs": self.n_jobs, **shared, **options},
         )
         self.tuning_ = tuning
         return self.set_params(params=TunedParameters(tuning.params))  # type: ignore[no-any-return]

@@ -38,13 +38,7 @@ if TYPE_CHECKING:
 class TrainingData(PUData):
     """P and U in files, checked and summarized; close it once all rows have been fetched."""
 
-    def __init__(
-        self,
-        source: TrainingInput,
-        run: Run,
-        *,
-        keep_all: bool = False,
-    ) -> None:
+    def __init__(self, source: TrainingInput, run: Run, *, keep_all: bool = False) -> None:
         """Read both sets; unless ``keep_all``, a large U is read again to fetch rows."""
         super().__init__(
             scale=source.scale,
@@ -53,7 +47,6 @@ class TrainingData(PUData):
             positive_label=source.positive_label,
         )
         self.input = source
-
         self._run = run
         self._extremes: ColumnExtremes | None = None  # only of table columns
         self.positives = Rows.empty()

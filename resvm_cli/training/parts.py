@@ -25,13 +25,7 @@ from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.expected_performance import ExpectedPerformance, OutOfBagSummary
 from resvm_cli.training.resource_budget import ResourceBudget
-from resvm_cli.training.train import (
-    TrainResult,
-    complete,
-    describe,
-    unfinished_note,
-    watch_members,
-)
+from resvm_cli.training.train import TrainResult, complete, describe, unfinished_note, watch_members
 
 # Members trained and saved together, per worker: few if bags are large, so that an interruption
 # costs little.

@@ -108,10 +108,7 @@ def train_plan(
         lambda n_rows: _note_density(plan, data, n_rows, run),
     )
     summary = OutOfBagSummary.from_values(plan, rule, part.sample, part.values)
-    for text in (
-        *unfinished_note(plan, part.n_unconverged),
-        *warnings_about(data, part, summary),
-    ):
+    for text in (*unfinished_note(plan, part.n_unconverged), *warnings_about(data, part, summary)):
         run.notice(text)
     model = StoredModel(
         complete(describe(plan, data, summary.groups), summary, part.n_unconverged),

@@ -83,8 +83,7 @@ class TuningSettings(TuningParameters):
             raise ParameterError("{repeats} applies to folds, not to {oob:True}")
         if self.search == "informed" and set(self.methods) != {"resvm"}:
             raise ParameterError(
-                "{search:informed} works only for resvm",
-                "use {search:random} or grid",
+                "{search:informed} works only for resvm", "use {search:random} or grid"
             )
 
 

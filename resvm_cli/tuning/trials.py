@@ -169,8 +169,7 @@ def run_search(sample: TuningSample, method: MethodName, log: TrialLog) -> Outco
         why = next((trial.error for trial in reversed(log.trials) if trial.error), "no trials")
         advice = Message("use cross-validation ({folds:5}), or train without tuning")
         raise DataError(
-            f"no {method} candidate could be scored: {why}",
-            advice if settings.oob else None,
+            f"no {method} candidate could be scored: {why}", advice if settings.oob else None
         )
     return outcome
 

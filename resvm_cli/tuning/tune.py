@@ -232,11 +232,7 @@ def _prepared(
 ) -> Iterator[tuple[TuneRequest, TrainingData, TuningSample, Run]]:
     """Yield the data and the sample, with the request and run reduced to fit into memory."""
     request = replace(request, source=request.source.for_kernel(request.base.kernel))
-    with (
-        parallel.inner_threads_held(),
-        silenced(),
-        TrainingData(request.source, run) as data,
-    ):
+    with parallel.inner_threads_held(), silenced(), TrainingData(request.source, run) as data:
         for text in data.notes:
             run.notice(text)
         folds = None
