@@ -258,7 +258,7 @@ class LabeledMatrix:
 
     @property
     def order(self) -> IntArray:
-        """The indices of all rows: P, U, known negatives."""
+        """The row indices, first of P, then of U, then of known negatives."""
         masks = self.positive, ~(self.positive | self.negative), self.negative
         return np.concatenate([np.flatnonzero(mask) for mask in masks])
 

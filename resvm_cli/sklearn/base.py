@@ -210,6 +210,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def decision_values(self, X: Any) -> FloatArray:
         """Return the decision values that ``resvm predict`` writes.
 
+        They are larger for likelier positives, whatever the labels. ``score_samples`` returns the
+        same values.
+
         {parameters}
 
         Returns
@@ -220,18 +223,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         rows = self._rows(X)  # first, because it checks that there is a model
         return self.model_.decision_values(rows)
 
-    @documented(parameters=ROWS)
-    def score_samples(self, X: Any) -> FloatArray:
-        """Return the decision values: larger for likelier positives, whatever the labels.
-
-        {parameters}
-
-        Returns
-        -------
-        array of float
-            One number per row.
-        """
-        return self.decision_values(X)
+    score_samples = decision_values
 
     @documented(parameters=ROWS)
     def predict(self, X: Any) -> npt.NDArray[Any]:

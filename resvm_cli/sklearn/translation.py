@@ -67,9 +67,10 @@ def find_positive(classes: npt.NDArray[Any], chosen: Any) -> Any:
 def engine_labels(
     labels: npt.NDArray[Any], positive: Any, negative: Any
 ) -> tuple[npt.NDArray[Any], Any, Any]:
-    """Return labels, and which mark known positives and negatives; a manifest needs numbers."""
+    """Return the labels to train on, and those of known positives and known negatives."""
     if isinstance(positive, (np.number, np.bool_, float, int)):
         return labels, positive.item() if hasattr(positive, "item") else positive, negative
+    # a manifest stores only numbers
     others = "0" if negative is None else np.where(labels == negative, "-1", "0")
     return np.where(labels == positive, "1", others), "1", None if negative is None else "-1"
 

@@ -1,8 +1,8 @@
 """What to train, as specified on the command line, in Python or in a ``best.json``.
 
-Tuning writes its parameters to ``best.json``. Format 1 holds one setting; format 2 holds several
-settings, whose members are pooled by weight. In format 3, a setting may have its own kernel,
-scaling and feature weights.
+Tuning writes its parameters to ``best.json``. Format 1 has one setting; format 2 has several, whose
+members are pooled by weight. In format 3, a setting may have its own kernel, scaling and feature
+weights.
 """
 
 from __future__ import annotations

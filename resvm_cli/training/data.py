@@ -39,7 +39,7 @@ class TrainingData(PUData):
     """P and U in files, checked and summarized; close it once all rows have been fetched."""
 
     def __init__(self, source: TrainingInput, run: Run, *, keep_all: bool = False) -> None:
-        """Read both sets; unless ``keep_all``, a large U is read again to fetch rows."""
+        """Read both sets; a large U is not kept in memory unless ``keep_all`` is true."""
         super().__init__(
             scale=source.scale,
             zero_based=source.zero_based,

@@ -80,7 +80,7 @@ def train_missing(
 
 
 def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
-    """Split the numbers into runs of consecutive numbers, at most ``length`` each."""
+    """Split the numbers into ranges of consecutive numbers, each at most ``length`` long."""
     first = last = numbers[0]
     for number in numbers[1:]:
         if number != last + 1 or number - first == length:

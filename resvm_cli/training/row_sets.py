@@ -43,7 +43,7 @@ class RowSets:
 
     @cached_property
     def outside(self) -> BoolArray | None:
-        """Which rows of the file that contains U are not in U; None if all rows are in U."""
+        """A mask of the rows in the file of U that are not in U; None if there are none."""
         if self.known is None:
             return self.left_out
         outside = self.known[0] | self.known[1]

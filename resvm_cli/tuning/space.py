@@ -246,7 +246,7 @@ class Space:
         return Candidate(self.method, tuple(values))
 
     def largest(self, *, extended: bool) -> Candidate:
-        """Return the candidate with the largest bags, from ranges as they are or fully extended."""
+        """Return the candidate with the largest bags, for the ranges as they are or extended."""
         bags = ("n_pos", "unl_per_pos")
         values = [
             (
