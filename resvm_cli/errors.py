@@ -32,7 +32,7 @@ class Message:
         return f"Message({str(self)!r})"
 
 
-Text: TypeAlias = "str | Message"  # a str is taken literally
+Text: TypeAlias = "str | Message"  # a str is shown as it is
 
 
 def listed(names: Sequence[str], most: int) -> str:

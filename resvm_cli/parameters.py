@@ -74,7 +74,7 @@ class Parameter:
     help: str
     low: float = -math.inf
     high: float = math.inf
-    positive: bool = False  # above 0 and finite
+    positive: bool = False  # must be above 0 and finite
     below: float = math.inf  # an exclusive upper bound
     also: float | None = None  # a special value outside the range
     choices: tuple[str, ...] = ()  # allowed names; for a number, words allowed instead
@@ -100,9 +100,8 @@ class Parameter:
         return value
 
     def _choice(self, value: Any) -> str:
-        for name in self.choices:
-            if isinstance(value, str) and value == name:
-                return name
+        if isinstance(value, str) and value in self.choices:
+            return str(value)
         names = [*map(repr, self.choices)]
         if self.kind != "choice":
             names.insert(0, "a number")

@@ -46,7 +46,7 @@ PAIRED_RANKINGS = (2,)
 RATES_AT_THRESHOLD = (3,)
 CURVES = (4,)
 MIXED_CLASSES = (5,)
-SIMULATED_SETS = ()  # as RANKINGS, but used by another command, which has its own seed
+SIMULATED_SETS = ()  # the same key as RANKINGS, but another command uses it with its own seed
 
 
 def bag_bits(seed: int, member: int, *purpose: int) -> Bits:

@@ -178,7 +178,7 @@ class Rows:
         """Return a hash for each row: equal for equal rows, almost always different otherwise."""
         sums = np.zeros(len(self), np.uint64)
         stop = 0
-        while stop < len(self):  # as many entries at a time as fit in the cache
+        while stop < len(self):  # process as many entries at a time as fit in the cache
             start = stop
             stop = int(np.searchsorted(self.indptr, self.indptr[start] + SUM_CHUNK, "right")) - 1
             stop = max(stop, start + 1)
@@ -340,7 +340,7 @@ class DataSummary:
     def __init__(self) -> None:
         self.n_rows = 0
         self.n_nonzeros = 0
-        self.min_index, self.max_index = MAX_INDEX, -1  # if there are no entries
+        self.min_index, self.max_index = MAX_INDEX, -1  # the values without any entries
         self._moments = _Moments()
         self.low, self.high = np.inf, -np.inf  # the smallest and largest nonzero entries
         self._buffer = np.empty(SUM_CHUNK)

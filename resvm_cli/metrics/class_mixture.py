@@ -39,14 +39,14 @@ from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
 REPLICATES = 200
-WIDENING = 1.3  # of upper bounds, because the line is only a model
+WIDENING = 1.3  # widens upper bounds, because the line is only a model
 MIN_AREA = 0.65  # no claim if the ROC AUC of P against U is smaller
 ERROR_OF_B = 0.0075  # the same error of b matters more if b is small
-LOW_TAIL = 0.05  # for lower bounds on precision and b
+LOW_TAIL = 0.05  # tail probability of lower bounds on precision and b
 MAX_DEPTHS = 300
 CANDIDATES = 10  # per resample; those that agree with tested rows are kept
 FLAT = 10  # every tenth candidate gives all rows the same chance, whatever their values
-MIN_TESTED = 20  # in a random sample, for bounds from its counts alone
+MIN_TESTED = 20  # tested rows needed for bounds from counts alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +130,11 @@ class ClassMixture:
 
     binned: BinnedValues
     fitted: Fits  # one fit if a is given; else one with a estimated and one with a = 0
-    weights: FloatArray  # of these fits
+    weights: FloatArray  # the Akaike weight of each fit
     resampled: Fits | None
-    blurs: _Blurs | None  # of the resamples
+    blurs: _Blurs | None  # one per resample
     tested: RankedOutcomes | None
-    a: float | None  # if given
+    a: float | None  # None: estimated, like b
     b: float | None
     seed: int
     sampled: bool  # whether P is assumed to be a random sample of all positives
@@ -185,7 +185,7 @@ class ClassMixture:
         fits = [first_fit(binned, some, fractions) for some in _choices(a)]
         likelihoods = np.array([fit.log_likelihoods(binned) for fit in fits])
         if len(fits) > 1:
-            likelihoods[0] -= 1.0  # Akaike weights: an estimated a is one more parameter
+            likelihoods[0] -= 1.0  # as in AIC: an estimated a is one more parameter
         weights = np.exp(likelihoods - likelihoods.max(axis=0))
         weights /= weights.sum(axis=0)
         found = []

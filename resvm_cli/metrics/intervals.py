@@ -30,7 +30,7 @@ GRADED_BLOCKS = 1_000
 MAX_PAIRED_ROWS = 100_000
 PAIRED_BLOCKS = 200
 CHUNK_CELLS = 1 << 21
-TAIL = (1 - 0.95) / 2  # on either side of an interval
+TAIL = (1 - 0.95) / 2  # probability beyond either end of a 95 % interval
 NORMAL_QUANTILE = 1.959964  # half the width of a 95 % interval, in standard errors
 
 Statistics: TypeAlias = Callable[[ScoredLabels], dict[str, FloatArray]]

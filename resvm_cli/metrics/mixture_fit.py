@@ -16,7 +16,7 @@ FIRST_B = 0.3
 STARTS = ((0.05, 1.5), (0.2, 10.0))  # for a and the slope: EM may stop at a local optimum
 STEPS, RESAMPLED_STEPS = 500, 200
 TOLERANCE = 1e-6
-MIN_GAIN = 0.1  # in log-likelihood, for the second start to win
+MIN_GAIN = 0.1  # the second start must improve the log-likelihood by this much
 RIDGE = 1e-3
 
 
@@ -45,7 +45,7 @@ class BinnedValues:
         """The logit of each bin's middle quantile in P and U combined, with equal weight."""
         width = self.positives / self.positives.sum() + self.unlabeled / self.unlabeled.sum()
         middle = (np.cumsum(width) - width / 2) / 2
-        middle = np.clip(middle, 1e-9, 1 - 1e-9)  # for empty bins
+        middle = np.clip(middle, 1e-9, 1 - 1e-9)  # avoids infinite logits
         found: FloatArray = np.log(middle / (1 - middle))
         return found
 

@@ -169,7 +169,7 @@ class ScoredLabels:
         """Return the probability that a positive scores above a negative; ties count half."""
         beaten = self.n_negatives[..., None] - self.fp + self.tied / 2
         pairs = self.n_positives * self.n_negatives
-        with np.errstate(invalid="ignore"):  # no negatives: nan
+        with np.errstate(invalid="ignore"):  # nan if there are no negatives
             return np.asarray((self.positives * beaten).sum(axis=-1) / pairs)
 
     def partial_roc_auc(self, limit: float) -> FloatArray:
@@ -246,7 +246,7 @@ class ScoredLabels:
         rate = rate[..., 0]
         best = -np.expm1(-rate * self.n_positives) / np.expm1(rate)
         worst = best * np.exp(-rate * self.n_negatives)
-        with np.errstate(invalid="ignore"):  # no negatives: nan
+        with np.errstate(invalid="ignore"):  # nan if there are no negatives
             return np.asarray((weight - worst) / (best - worst))
 
 

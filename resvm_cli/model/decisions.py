@@ -34,7 +34,7 @@ class Threshold:
     """The value above which rows are predicted positive; if chosen from data, with its rates."""
 
     value: float
-    recall: float | None = None  # of P, out of bag
+    recall: float | None = None  # out-of-bag recall of P
     share: float | None = None  # fraction of U and known negatives predicted positive, out of bag
 
     @property
@@ -112,7 +112,7 @@ def choose_threshold(
         share += negative_share * (fractions_above(negative, cuts) - share)
     true_recall = corrected_recall(recall, share, contamination_pos)
     worth = true_recall**2 / (share + SHRINKAGE / np.sqrt(len(unlabeled)))
-    best = int(np.argmax(worth))  # in a tie, the lowest threshold
+    best = int(np.argmax(worth))  # argmax returns the lowest threshold in a tie
     return Threshold(float(cuts[best]), float(recall[best]), float(share[best]))
 
 

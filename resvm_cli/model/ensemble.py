@@ -56,7 +56,7 @@ class Group:
     weight: float = 1.0
     shift: float = 0.0  # the mean value is standardized: (mean - shift) / scale
     scale: float = 1.0
-    scaling: ScalingName | None = None  # of its members' rows
+    scaling: ScalingName | None = None  # how the members' rows are scaled
 
     @property
     def columns(self) -> slice:
@@ -363,7 +363,8 @@ def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
     numbers[used] = _taken(ensemble.pool, used).content_numbers()
     contents = numbers[supports]
     first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
-    first[contents[::-1]] = np.arange(len(contents))[::-1]  # the last write is the first use
+    # written in reverse order, so that the first use remains
+    first[contents[::-1]] = np.arange(len(contents))[::-1]
     order = np.argsort(first)
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))

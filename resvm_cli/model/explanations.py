@@ -28,10 +28,10 @@ from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import SparseMatrix
 
 NOT_KNOWN = -1  # the row number of a support vector that equals no training row
-N_QUANTILES = 5  # of a feature's values among rows of U
-SAMPLED_ROWS = 200  # of U, for the quantiles
+N_QUANTILES = 5  # quantiles of a feature's values in U
+SAMPLED_ROWS = 200  # rows sampled from P and from U
 MAX_CHANGED = 50  # features changed per row
-CELLS_AT_ONCE = 1 << 21  # copies of a row, times features
+CELLS_AT_ONCE = 1 << 21  # limits the copies of a row times its features
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Explainer:
 
 # The kinds of terms: rows of P, rows of U, features.
 POSITIVE, UNLABELED, FEATURE = range(3)
-Terms: TypeAlias = tuple[int, IntArray, FloatArray]  # a kind, numbers and their amounts
+Terms: TypeAlias = tuple[int, IntArray, FloatArray]  # kind, numbers, amounts
 
 
 class _RowTerms:

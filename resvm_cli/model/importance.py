@@ -28,8 +28,8 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.products import SparseMatrix
 
 MAX_POSITIVES, MAX_UNLABELED = 500, 1_000  # sampled once
-MEMBER_POSITIVES, MEMBER_UNLABELED = 60, 120  # of these, rows that a member has not seen
-MAX_FEATURES = 1_000  # if there are more, those that alone separate P from U best
+MEMBER_POSITIVES, MEMBER_UNLABELED = 60, 120  # sampled rows per member that it has not seen
+MAX_FEATURES = 1_000  # permute only this many, the ones that best separate P from U
 CORRELATED = 0.9  # smallest absolute correlation within a group of features
 
 

@@ -46,7 +46,7 @@ class Part:
     values: FloatArray  # members x sampled rows, P before U; nan if the member has seen the row
     problems: Sequence[Problem]
     drawn: IntArray  # ascending numbers of the rows of U in any of its bags
-    unlabeled: Rows  # those rows, unscaled
+    unlabeled: Rows  # the drawn rows, unscaled
 
     @property
     def n_unconverged(self) -> int:
@@ -221,7 +221,7 @@ class _GrowingPool:
         self._trainer = trainer
         self._parts: list[Rows] = []
         self._size = 0
-        self._offsets: dict[ScalingName | None, int] = {}  # of the training sets
+        self._offsets: dict[ScalingName | None, int] = {}  # where each training set starts
 
     def _appended(self, rows: Rows) -> int:
         self._parts.append(rows)
@@ -253,7 +253,7 @@ class Trainer:
 
     sets: Mapping[ScalingName | None, _TrainingSet]
     scalings: Mapping[ScalingName, Scaling]
-    drawn: IntArray  # numbers in U
+    drawn: IntArray  # row numbers in U, ascending
     n_positives: int
 
     @classmethod

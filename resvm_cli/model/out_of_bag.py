@@ -132,7 +132,7 @@ class EqualRows:
 
     contents: IntArray  # the number of each row's content, by first appearance
     found: IntArray  # the content of each row found in the set
-    numbers: IntArray  # its number in the set
+    numbers: IntArray  # the number in the set of each row found
     rows: Rows
 
     @classmethod

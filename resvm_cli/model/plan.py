@@ -38,10 +38,10 @@ LARGE_BAG = 5000
 # The solvers' default tolerances are not comparable; LIBLINEAR's 0.1 is too loose.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 MAX_ROWS = 2**53
-BAG_RULE = "pcg64-1"  # in the manifest; a different way of drawing bags needs a different name
+BAG_RULE = "pcg64-1"  # written to the manifest; a different way of drawing needs a new name
 WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P are drawn in proportion to their weights
 # Default bag sizes; docs/quality.md compares them with alternatives.
-DEFAULT_FRACTION = 1.0  # of |P|, drawn with replacement
+DEFAULT_FRACTION = 1.0  # n_pos / |P|; rows are drawn with replacement
 DEFAULT_RATIO = 2.0  # rows of U per row of P
 DEFAULT_W_POS = 0.7
 # Known negatives: their penalty relative to rows of U, and rows of U per known negative in a bag,

@@ -25,7 +25,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import DataSummary, FloatArray, IntArray, Rows, variance
 from resvm_cli.svm import kernels
 
-SAMPLE_ROWS = 10_000  # of P and of U each, for quantiles and bins
+SAMPLE_ROWS = 10_000  # rows of P and rows of U from which quantiles and bins are learned
 MIN_WEIGHTED = 2  # rows of P with positive weight: with only one, all bags would be the same
 
 
@@ -320,7 +320,8 @@ def feature_name(feature: int, names: Sequence[Any] | None, zero_based: bool) ->
 def _description_of_groups(groups: IntArray) -> dict[str, Any]:
     """Describe how rows are grouped, regardless of the groups' names."""
     _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
-    in_order = np.argsort(np.argsort(first))[numbers.reshape(-1)]  # by first appearance
+    # number the groups by first appearance
+    in_order = np.argsort(np.argsort(first))[numbers.reshape(-1)]
     digest = hashlib.sha256(in_order.astype("<i8").tobytes()).hexdigest()
     return {"count": len(first), "sha256": digest}
 

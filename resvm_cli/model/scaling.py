@@ -31,7 +31,7 @@ DENSE_CELLS = 1 << 21
 QUANTILE_STEPS = 200  # a curve has a knot for each step of the ranks from 0 to 1
 MAX_RANGES = 1 << 22  # indices up to which ranges are compared
 ROUNDING = 1e-9  # relative error of the constants
-MAX_KNOTS = 1 << 22  # of all features; a manifest with more would be too large to read
+MAX_KNOTS = 1 << 22  # for all features; a manifest with more would be too large to read
 
 
 class FeatureStats:
@@ -75,7 +75,7 @@ class FeatureStats:
         count = self._count[indices]
         with np.errstate(over="ignore", invalid="ignore"):
             apart = self._sum[indices] / count
-            # of the nonzero entries
+            # mean and variance of the nonzero entries
             mean = self._pivot[indices] + apart
             spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
         low, high = self._low[indices], self._high[indices]

@@ -14,14 +14,14 @@ from resvm_cli.errors import Message, Text
 from resvm_cli.rows import BoolArray, Columns, FloatArray, Hashes, IntArray, Rows, distinct, median
 
 SWAPPED_RATIO = 10  # P has this many times as many rows as U
-EMPTY_FRACTION = 0.5  # of the rows of P
+EMPTY_FRACTION = 0.5  # fraction of rows of P without features that triggers a note
 REFERENCE_ROWS = 2000  # rows of U whose duplicates show how common equal rows are
 # Rows of P that are also in U: at least this many and this fraction of P; if the data has natural
 # duplicates, more than the last fraction beyond twice the usual one.
 MIN_REPEATED, FRACTION_REPEATED, FRACTION_BEYOND_USUAL = 3, 0.01, 0.25
 FIRST_BITS = 18
 SHIFT = np.uint64(64 - FIRST_BITS)
-SCALE_RATIO = 10.0  # between the standard deviations of most features in P and in U
+SCALE_RATIO = 10.0  # ratio of standard deviations in P and U that triggers a note
 MIN_ROWS, MIN_FEATURES = 10, 3  # needed to recognize how a set was scaled
 MOST_FEATURES = 0.8
 NEGATIVE_FRACTION = 0.1  # at least this fraction of rows is negative in a centered feature
@@ -66,7 +66,7 @@ class RepeatedRows:
     Equal rows are common in some data, so duplicates of the first rows of U are counted too.
     """
 
-    n_repeated = 0  # rows of U
+    n_repeated = 0  # rows of U that are in P
 
     def __init__(self, positives: Rows) -> None:
         hashes = positives.content_hashes()

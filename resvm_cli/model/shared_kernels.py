@@ -28,7 +28,7 @@ from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
 from resvm_cli.svm.support_vectors import SupportIndex
 
-BYTES_PER_PAIR = 16  # a dot product and a kernel value
+BYTES_PER_PAIR = 16  # one double for a dot product and one for a kernel value
 
 
 class SharedKernels:

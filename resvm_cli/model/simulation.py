@@ -12,7 +12,7 @@ from resvm_cli.errors import DataError
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 
-RADIUS = 4.0  # of the circle of negatives
+RADIUS = 4.0  # radius of the circle around which negatives lie
 
 
 @dataclass(frozen=True)

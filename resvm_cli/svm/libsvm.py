@@ -173,7 +173,7 @@ class _Stderr:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     copy: int | None = None  # a duplicate of the descriptor, made by ``silenced``
-    n_inside: int = 0  # threads inside LIBSVM
+    n_inside: int = 0  # number of threads inside LIBSVM
 
 
 _stderr = _Stderr()

@@ -34,7 +34,7 @@ class Problem:
     # value of LIBLINEAR's bias feature: negative for no bias, None for the bag's mean row norm
     bias: float | None = None
     seed: int = 0
-    name: str = "a member"  # in messages
+    name: str = "a member"  # how error messages refer to it
     scale: ScalingName | None = None  # how the rows are scaled
     relevance_power: float | None = None  # None: features are not weighted
     n_negative: int = 0  # the number of known negatives at the end of ``unlabeled``

@@ -163,11 +163,6 @@ struct smo {
     size_t *exchanges;
 };
 
-static double penalty(const struct smo *smo, size_t place)
-{
-    return smo->limits[place];
-}
-
 static int is_free(const struct smo *smo, size_t place)
 {
     return smo->rises[place] && smo->falls[place];
@@ -180,7 +175,7 @@ static int is_at_upper_bound(const struct smo *smo, size_t place)
 
 static void mark_bounds(struct smo *smo, size_t place)
 {
-    int upper = smo->alphas[place] >= penalty(smo, place);
+    int upper = smo->alphas[place] >= smo->limits[place];
     int lower = !upper && smo->alphas[place] <= 0.0;
     int positive = smo->signs[place] > 0;
     smo->rises[place] = (positive ? upper : lower) ? 0 : -1;
@@ -372,7 +367,7 @@ static void note_bound(struct smo *smo, size_t place, int was_upper)
 {
     mark_bounds(smo, place);
     if (was_upper != is_at_upper_bound(smo, place)) {
-        double by = smo->signs[place] * penalty(smo, place);
+        double by = smo->signs[place] * smo->limits[place];
         smo->passes.add_line(smo->bounded, line_of(smo, place, smo->count, -1),
                              was_upper ? -by : by, smo->count);
     }
@@ -395,14 +390,14 @@ static struct row_choice step(struct smo *smo, size_t one, size_t other)
         double by = (-slope - other_slope) / curve;
         *alpha += by;
         *other_alpha += by;
-        keep_difference(alpha, other_alpha, before - other_before, penalty(smo, one),
-                        penalty(smo, other));
+        keep_difference(alpha, other_alpha, before - other_before, smo->limits[one],
+                        smo->limits[other]);
     } else {
         double by = (slope - other_slope) / curve;
         *alpha -= by;
         *other_alpha += by;
-        keep_sum(alpha, other_alpha, before + other_before, penalty(smo, one),
-                 penalty(smo, other));
+        keep_sum(alpha, other_alpha, before + other_before, smo->limits[one],
+                 smo->limits[other]);
     }
     int upper = is_at_upper_bound(smo, one), other_upper = is_at_upper_bound(smo, other);
     note_bound(smo, one, upper);

@@ -25,7 +25,7 @@ from resvm_cli.svm.problem import (
 )
 from resvm_cli.svm.products import ScratchBuffer
 
-MAX_COEFFICIENTS = 1 << 20  # per call, to limit its memory
+MAX_COEFFICIENTS = 1 << 20  # limits the memory of one call
 
 _kernel_lines = ScratchBuffer(np.float32)
 

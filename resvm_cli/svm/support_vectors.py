@@ -317,7 +317,7 @@ class _Users:
         return self._used[low:high]
 
     def entries(self, numbers: IntArray) -> tuple[IntArray, IndexArray, FloatArray]:
-        if self.alone:  # all rows from the first to the last
+        if self.alone:  # numbers are consecutive
             starts = self._starts[numbers[0] : numbers[-1] + 2]
         else:  # unused rows have no entries, so each row ends where the next one starts
             starts = np.append(self._starts[numbers], self._starts[numbers[-1] + 1])
