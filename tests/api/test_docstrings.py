@@ -43,7 +43,7 @@ def sections(target) -> dict[str, str]:
 
 
 def entries(target, section) -> dict[str, str]:
-    """The names in a section, and what it says about each."""
+    """Return the names in a section and the text about each."""
     text = sections(target).get(section, "")
     found = re.findall(r"^(\*{0,2}\w[\w, ]*?)(?: : .+)?\n((?:    .+\n?|\n)+)", text + "\n", re.M)
     return {name: about for names, about in found for name in names.split(", ")}
@@ -54,7 +54,7 @@ def parameters_of(target) -> list[str]:
 
 
 def own_methods(kind) -> dict[str, object]:
-    """The public methods that our modules define for a class."""
+    """Return the public methods of a class that our modules define."""
     return {
         name: member
         for name, member in inspect.getmembers(kind, callable)

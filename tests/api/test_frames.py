@@ -1,4 +1,4 @@
-"""Data frames in and out, rankings in a notebook, and scikit-learn's names of parameters."""
+"""Data frames as input and output, rankings in notebooks, and scikit-learn's parameter names."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_index_of_a_frame_is_the_ids_of_a_ranking(rows, frame):
     plain = resvm_cli.rank(*rows, **SMALL)
     np.testing.assert_array_equal(ranking.rows, plain.rows)
     by_ids = resvm_cli.rank(frame, rows[1], ids=range(1000, 1120), **SMALL)
-    assert by_ids.ids == [str(1000 + row) for row in by_ids.rows]  # ids win over the index
+    assert by_ids.ids == [str(1000 + row) for row in by_ids.rows]  # ids override the index
 
 
 def test_ids_are_row_numbers_from_0_like_rows(rows):

@@ -1,4 +1,4 @@
-"""Python against the command line: the same rows, options and seed give the same bytes."""
+"""Python and the command line give the same bytes for the same rows, options and seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPARSE_NAMES = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
 
 class Labelled(NamedTuple):
-    """A labelled file, and what it holds."""
+    """A labeled file and its contents."""
 
     path: Path
     X: np.ndarray
@@ -43,7 +43,7 @@ class Labelled(NamedTuple):
 
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
-    """Two clouds whose rows are mixed, so that P and U are not in one piece."""
+    """Return two clouds of rows in random order, so that P and U alternate."""
     rng = np.random.default_rng(3)
     y = (rng.random(130) < 0.3).astype(int)
     centre = np.where((y == 1) | (rng.random(130) < 0.2), 1.0, -1.0)
@@ -59,7 +59,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
 
 
 def options_of(keywords: dict[str, object]) -> list[object]:
-    """Keywords as the command line has them."""
+    """Return keywords as command-line options."""
     found: list[object] = []
     for name, value in keywords.items():
         if name == "auto" and value is True:
@@ -195,7 +195,7 @@ def test_a_model_that_was_loaded_or_unpickled_is_saved_as_it_was(labelled, keywo
     resvm_cli.load(str(tmp_path / "first")).save(tmp_path / "second")
     size = len(pickle.dumps(model))
     model.decision_values(labelled.X)
-    assert len(pickle.dumps(model)) == size  # what judges rows is made again
+    assert len(pickle.dumps(model)) == size  # the scorer is built again
     pickle.loads(pickle.dumps(model)).save(tmp_path / "third")
     written = snapshot(tmp_path / "first")
     assert snapshot(tmp_path / "second") == snapshot(tmp_path / "third") == written
@@ -445,14 +445,14 @@ def test_importing_the_package_is_cheap_and_scikit_learn_is_not_needed():
 
 
 class Cells(np.ndarray):
-    """As much of a column of pandas as is asked for."""
+    """The part of a pandas Series that the code uses."""
 
     def to_numpy(self, dtype, na_value):
         return np.asarray(self, dtype)
 
 
 class Frame:
-    """As much of a table of pandas as is asked for."""
+    """The part of a pandas DataFrame that the code uses."""
 
     def __init__(self, cells, columns):
         self.cells, self.columns, self.shape = cells, columns, cells.shape
@@ -506,7 +506,7 @@ def test_a_loaded_model_knows_only_its_last_feature(labelled, tmp_path):
     np.testing.assert_array_equal(model.decision_values(wide), values)
     with pytest.raises(ValueError, match="X has 4 columns, but the model was trained on 6"):
         model.predict(labelled.X[:, :4])
-    narrow = csr_matrix(labelled.X[:, :4])  # rows of a file end where their features do
+    narrow = csr_matrix(labelled.X[:, :4])  # rows of a file end with their last feature
     expected = model.decision_values(np.pad(labelled.X[:, :4], ((0, 0), (0, 2))))
     np.testing.assert_array_equal(model.decision_values(narrow), expected)
     wide[7, 7] = 1
@@ -603,7 +603,7 @@ def test_p_values_of_noise_are_uniform_even_if_the_negatives_are_rows_of_u():
         ranking = resvm_cli.rank(rows, known, negatives=rows[80:], **several)
         assert any("80 of 80 trusted negatives are also rows of U" in one for one in ranking.notes)
         small.append(ranking.listing.further["p_value"] <= 0.05)
-    assert np.mean(small) < 0.08  # 0.37 if members judge the negatives they were trained on
+    assert np.mean(small) < 0.08  # 0.37 if members score the negatives that they were trained on
 
 
 def test_a_negative_that_is_a_known_positive_is_refused(labelled):
@@ -644,7 +644,7 @@ def test_trusted_negatives_of_a_precomputed_kernel_are_those_of_its_features():
 
 
 def wide_numbers(X):
-    """The same numbers in types that double precision holds exactly."""
+    """Return the same numbers in types that double precision represents exactly."""
     whole = np.clip(np.rint(4 * X), -100, 100)
     yield whole, whole
     for kind in (np.float16, np.float32, np.longdouble, np.int8, np.int64, object, str, ">f8"):

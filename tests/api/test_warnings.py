@@ -1,4 +1,4 @@
-"""Warnings of the Python API: about results that need attention, and about no others."""
+"""The Python API warns about results that need attention, and about no others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 
 def messages(function, *arguments, **keywords) -> list[str]:
-    """The warnings of a call, which must be ours and point to this file."""
+    """Return the warnings of a call; they must be ours and point to this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         function(*arguments, **keywords)
@@ -94,7 +94,7 @@ def test_swapped_labels_are_warned_of_until_the_positive_one_is_named(rows, othe
     estimator = RESVMClassifier(**SMALL)
     assert text in messages(estimator.fit, X, swapped)
     assert text in estimator.notes_
-    for label in (other, positive):  # whichever it is, it was meant
+    for label in (other, positive):  # either choice was intentional
         named = RESVMClassifier(positive_label=label, **SMALL)
         assert text not in messages(named.fit, X, swapped)
     np.testing.assert_array_equal(
@@ -123,7 +123,7 @@ def test_the_category_can_be_ignored_or_made_an_error(rows):
         warnings.simplefilter("ignore", ResultWarning)
         model = resvm_cli.fit(X, y)
     assert len(model.notes) == 1
-    with pytest.raises(ResultWarning, match="barely distinguishable"):  # an error, as all are here
+    with pytest.raises(ResultWarning, match="barely distinguishable"):  # warnings are errors here
         resvm_cli.fit(X, y)
     assert issubclass(ResultWarning, UserWarning)
 

@@ -1,4 +1,4 @@
-"""Tests of batches of tasks, without a cluster."""
+"""Batches of tasks, without a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resvm_cli.errors import ClusterError
 
 
 def finish(batches: Batches, batch: Batch, seconds: float = 0.01) -> list[int]:
-    """The results that are ready after this batch."""
+    """Return the results that are ready after this batch."""
     results = [(number, 10 * task) for number, task in enumerate(batch.tasks, batch.first)]
     batches.done(batch.checked(BatchResult(results, "worker", seconds)))
     return list(batches.ready())
@@ -102,7 +102,7 @@ def test_what_is_shared_travels_as_bytes_so_that_its_arrays_are_aligned():
     buffers: list[pickle.PickleBuffer] = []
     values = np.arange(5.0)
     text = pickle.dumps(Shared([values]), protocol=5, buffer_callback=buffers.append)
-    assert not buffers  # Dask would put them at odd addresses
+    assert not buffers  # Dask would place them at unaligned addresses
     (found,) = pickle.loads(text).value
     assert found.flags.aligned
     assert found.flags.writeable

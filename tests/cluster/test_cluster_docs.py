@@ -1,4 +1,4 @@
-"""The recipes of docs/cluster.md, run as they stand there."""
+"""The recipes in docs/cluster.md work exactly as written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOCUMENT = (ROOT / "docs" / "cluster.md").read_text()
 
 
 def recipe(name: str) -> str:
-    """The block below a file's name."""
+    """Return the code block below a file name."""
     return DOCUMENT.split(f"`{name}`:\n\n```sh\n")[1].split("```")[0]
 
 
@@ -28,7 +28,7 @@ def block_with(words: str) -> str:
 
 
 class Site:
-    """A folder with data and recipes, and resvm on the PATH."""
+    """A folder with data and recipes, with resvm on the PATH."""
 
     def __init__(self, folder: Path, options: str = "", path: str = "") -> None:
         self.folder = folder
@@ -104,7 +104,7 @@ def test_the_recipe_for_gnu_parallel_runs(site, tmp_path):
 
 
 def submitted(site: Site) -> str:
-    """Submit as the document says; the number of the array."""
+    """Submit the jobs as documented; return the number of the array job."""
     ran = site.sh("sh submit.sh && squeue -h -n resvm-train -o %F | head -n 1")
     assert ran.code == 0, ran.err
     return re.findall(rb"\d+", ran.out)[-1].decode()
@@ -159,7 +159,7 @@ def test_a_task_past_its_time_limit_is_run_again(tmp_path):
     site = Site(tmp_path)
     script = (tmp_path / "train.sbatch").read_text()
     os.rename(tmp_path / "unl.svm", tmp_path / "unl")
-    os.mkfifo(tmp_path / "unl.svm")  # a file system that does not answer
+    os.mkfifo(tmp_path / "unl.svm")  # a file system that does not respond
     (tmp_path / "train.sbatch").write_text(script.replace("--time=60", "--time=1"))
     submitted(site)
     until(lambda: ended(site))

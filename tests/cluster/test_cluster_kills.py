@@ -1,4 +1,4 @@
-"""Workers and schedulers of a Dask cluster that end in every way: costs time, changes no byte."""
+"""Workers and schedulers that die in any way cost time but do not change a byte."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATIENCE = 900.0  # a worker takes seconds to start, and more on a busy machine
 
 
 def finished(command: str, target: Path) -> int:
-    """How many members or trials are there."""
+    """Return how many members or trials exist."""
     if command == "train":
         return len(list(target.with_suffix(".part").glob("members/*.json")))
     with suppress(FileNotFoundError):
@@ -47,7 +47,7 @@ def results(command: str, target: Path) -> dict[str, bytes]:
 
 @contextmanager
 def observed(cluster: LoopbackCluster) -> Iterator[Any]:
-    """A client of our own, which sees the workers and can end them."""
+    """Yield a separate client that can list and kill workers."""
     from distributed import Client
 
     with Client(cluster.address, timeout=60, set_as_default=False) as client:
@@ -55,7 +55,7 @@ def observed(cluster: LoopbackCluster) -> Iterator[Any]:
 
 
 def end_a_worker(way: str, client: Any, cluster: LoopbackCluster) -> None:
-    """End one of the workers, and see that another one comes."""
+    """Kill one of the workers and wait for its replacement."""
 
     async def chaos(way: str, dask_worker: Any) -> int:
         from distributed.chaos import KillWorker
@@ -75,7 +75,7 @@ def end_a_worker(way: str, client: Any, cluster: LoopbackCluster) -> None:
 
 
 def endure(command: str, size: int, ways: list[str], folder: Path) -> None:
-    """Run a command while workers end in these ways: the bytes must be those of one machine."""
+    """Run a command while workers die in these ways; its bytes must be those of one machine."""
     words = [*COMMANDS[command], size]
     assert run_resvm(*words, "-q", "-j", 1, "-o", folder / "here").code == 0
     target = folder / "there"
@@ -162,7 +162,7 @@ def test_a_task_that_kills_its_workers_is_named(n_workers, tmp_path):
     from resvm_cli.errors import ClusterError
 
     with loopback_cluster(tmp_path, n_workers) as cluster, connected(cluster.address, 60) as engine:
-        sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # of a string at address 1: reading there is a segfault
+        sizes = [0, 0, 0, 0, 0, 1, 0, 0]  # reading a string at address 1 is a segmentation fault
         results = engine.run(ctypes.string_at, 1, sizes, tick, lambda index: f"number {index}")
         with pytest.raises(ClusterError, match="number 5 killed its worker at least 3 times"):
             list(results)

@@ -1,4 +1,4 @@
-"""A real Dask scheduler and workers on loopback: the bytes of one machine."""
+"""A real Dask scheduler and workers on loopback give the same bytes as one machine."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_scheduler_that_is_not_there_is_named_in_time(content, words, problem,
 
 @contextmanager
 def server(reply: bytes) -> Iterator[str]:
-    """The address of a server that sends everyone the same bytes, and then nothing."""
+    """Yield the address of a server that sends the same bytes to everyone, and then nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         taken = []
 
@@ -154,7 +154,7 @@ def test_a_limit_that_overflows_is_refused():
 
 @contextmanager
 def stopped(*processes: int) -> Iterator[None]:
-    """Processes that neither answer nor end, for a while."""
+    """Stop processes for a while, so that they neither answer nor exit."""
     for process in processes:
         os.kill(process, signal.SIGSTOP)
     try:
@@ -185,7 +185,7 @@ def test_a_scheduler_that_stops_answering_ends_the_run_in_time(cluster):
     from resvm_cli.errors import ClusterError
 
     with connected(cluster.address, 20):
-        pass  # the workers are there: what follows waits a second only
+        pass  # workers are connected, so the rest waits only a second
     with connected(cluster.address, 1) as engine:
         results = engine.run(operator.add, [1], ([n] for n in range(10**9)), tick, str)
         next(results)
@@ -240,7 +240,7 @@ def test_workers_must_have_our_versions_and_another_cpu_is_announced(cluster, mo
 
 
 class Identity:
-    """Another identity here; workers are asked for their own."""
+    """A different identity on this side; workers report their own."""
 
     def __init__(self, here: dict[str, str]) -> None:
         self._here = here
@@ -411,7 +411,7 @@ def test_the_error_of_a_task_is_its_own(cluster):
 
 @contextmanager
 def answers(engine: Any, change: Callable[[Any], Any]) -> Iterator[None]:
-    """Workers whose answers are changed before they are sent."""
+    """Change the workers' answers before they are sent."""
 
     def patch() -> None:
         from resvm_cli.cluster import batches
@@ -454,7 +454,7 @@ def test_a_worker_that_gives_a_wrong_answer_is_named(name, cluster):
 
 @contextmanager
 def observed_rows(cluster: LoopbackCluster) -> Iterator[Callable[[], int]]:
-    """How many copies of shared data the workers hold, which collect no garbage meanwhile."""
+    """Yield a function that counts the workers' copies of shared data; they collect no garbage."""
     from distributed import Client
 
     def copies() -> int:

@@ -1,4 +1,4 @@
-"""Tasks run in parallel, results come in order; as many at a time as there are cores to use."""
+"""Tasks run in parallel, one per available core, and results arrive in order."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_tasks_that_arrive_slowly_are_answered_one_by_one():
     def tasks():
         for number in range(5):
             yield number
-            # the next comes only when this one was answered
+            # the next task arrives only after this result
             assert answered.acquire(timeout=PATIENCE_SECONDS)
 
     received = []
@@ -154,7 +154,7 @@ def test_the_main_thread_never_runs_a_task():
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine of eight cores, whose files are given by their names."""
+    """Simulate a machine with eight cores and these system files, given by name."""
 
     def make(files):
         for name, text in files.items():
@@ -283,7 +283,7 @@ def test_a_limit_that_another_has_raised_meanwhile_is_held_again(monkeypatch):
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         with parallel.inner_threads_held():
-            threadpool_limits(3, user_api="blas")  # as a library that was loaded just now
+            threadpool_limits(3, user_api="blas")  # like a library that was just loaded
             with parallel.inner_threads_held():
                 assert set(blas_threads()) == {1}
             assert set(blas_threads()) == {1}
@@ -303,7 +303,7 @@ with parallel.inner_threads_held():
 
 @blas_is_known
 def test_before_numpy_is_imported_the_environment_holds_it():
-    # what the user has set must not win: rounding would depend on it
+    # the user's setting must not win, because rounding would depend on it
     many = {f"{name}_NUM_THREADS": "2" for name in ("OPENBLAS", "MKL", "BLIS", "OMP")}
     ran = run(script_command(HELD_BY_THE_ENVIRONMENT), env=many)
     assert ran.out == b"{1}\n", ran.err

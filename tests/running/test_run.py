@@ -18,7 +18,7 @@ from resvm_cli.running.run import Run, Share, as_ranges, shares_holding
 
 
 class Elsewhere:
-    """An engine that works here, and remembers what it was given."""
+    """An engine that runs tasks locally and records its arguments."""
 
     n_workers = 7
 

@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's own checks, its tools, and the models of the command line."""
+"""The estimators pass scikit-learn's checks, work with its tools, and share models with resvm."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.programs import run
 from tests.training.test_choice import MIXED
 
 ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
-# Without pandas, or scipy's switch for other arrays, these say that they look at nothing.
+# Without pandas, or scipy's switch for other arrays, these checks report that they do nothing.
 MAY_SKIP = {"check_array_api_input", "check_classifier_data_not_an_array"}
 
 
@@ -48,7 +48,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((150, 4)) + centre[:, None], y
 
 
-@pytest.mark.filterwarnings("default")  # theirs, of checks that do not apply
+@pytest.mark.filterwarnings("default")  # scikit-learn's, about checks that do not apply
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_scikit_learn_finds_nothing_wrong(kind):
     checks = check_estimator(kind(), on_skip=None, on_fail="raise")
@@ -101,7 +101,7 @@ def test_a_saved_estimator_is_the_model_that_train_writes(
         clone(estimator).fit(matrix, y).save(tmp_path / str(number))
         assert snapshot(tmp_path / str(number)) == snapshot(tmp_path / "cli")
 
-    # what was loaded knows by which parameters it would be fitted again
+    # a loaded estimator has the parameters that would fit the same model again
     loaded = type(estimator).load(tmp_path / "cli", classes=(0, 1))
     fitted = clone(estimator).fit(X, y)
     np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
@@ -427,7 +427,7 @@ def test_tools_of_scikit_learn_agree_on_which_label_is_positive(rows, positive, 
     assert get_scorer("roc_auc")(fitted, X, labels) == pytest.approx(area)
     assert get_scorer("accuracy")(fitted, X, labels) > 0.7
 
-    # far too wide a kernel scores worst, and a search must not think that it is the best
+    # a kernel that is far too wide scores worst, and a search must not choose it
     grid = {"gamma": [1e3, 0.1]}
     search = GridSearchCV(estimator, grid, scoring="roc_auc", cv=2).fit(X, labels)
     assert search.best_params_ == {"gamma": 0.1}
@@ -439,7 +439,7 @@ def test_tools_of_scikit_learn_agree_on_which_label_is_positive(rows, positive, 
     assert roc_auc_score(y, calibrated.predict_proba(X)[:, column]) > 0.9
     assert pu_score(calibrated, X, labels) > 1
 
-    # stacking numbers the sorted labels, and the estimators in it see those numbers
+    # stacking numbers the sorted labels, and its inner estimators see those numbers
     number = int(positive > other)
     inner = clone(estimator).set_params(positive_label=number)
     stacked = StackingClassifier([("pu", inner)], cv=2).fit(X, labels)

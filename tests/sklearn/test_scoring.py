@@ -1,4 +1,4 @@
-"""Scorers and folds: against scikit-learn's own metrics, and inside its tools."""
+"""Scorers and folds agree with scikit-learn's metrics and work in its tools."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ QUICK = ClassWeightedSVMClassifier()  # one member
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[np.ndarray, np.ndarray]:
-    """P before U, as files are stacked."""
+    """Return P before U, as when files are stacked."""
     rng = np.random.default_rng(11)
     y = np.repeat([1, 0], [45, 105])
     centre = np.where((y == 1) | (rng.random(150) < 0.2), 1.0, -1.0)
@@ -156,7 +156,7 @@ def test_the_beginning_of_a_training_set_is_like_the_whole(rows):
             found = np.cumsum(y[train])
             assert np.abs(found - fraction * np.arange(1, len(train) + 1)).max() <= 1
     train, _ = next(StratifiedKFold(3).split(X, y))
-    assert y[train][:30].all()  # which no model can be fitted on
+    assert y[train][:30].all()  # no model can be fitted on them
 
 
 def test_folds_are_random_and_repeatable(rows):

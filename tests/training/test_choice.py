@@ -29,7 +29,7 @@ def described(settings, scale=None):
 
 
 def read(content, **explicit):
-    """The settings and the data's scaling, as train would use them."""
+    """Return the settings and the scaling of the data that train would use."""
     choice, scale = training_choice({"params": content, **explicit})
     return choice.settings, scale
 

@@ -1,4 +1,4 @@
-"""U of any size: surveyed in one pass, fetched by row number in another."""
+"""U of any size is summarized in one pass, and its rows are fetched by number in another."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_unchecked_lines_that_turn_out_bad_are_refused_by_line(files):
         data.fetch(np.array([250]))
     write_svm(files / "pos.svm", FEATURES[:20, :3])
     with opened(files, "unl.svm", unchecked=True, features=3) as data:
-        assert data.n_features == 3  # asked for before any row of U has been seen
+        assert data.n_features == 3  # requested before any row of U has been read
         with pytest.raises(DataError, match="but features is 3"):
             data.fetch(np.array([0, 1, 2, 3]))
 
@@ -354,6 +354,6 @@ def test_labels_that_contradict_the_files_are_noticed(files, pos, unl, noticed):
 
 
 def test_a_u_without_a_single_value_is_noted(files):
-    (files / "weights").write_text("0.5\n0.25\n" * 10)  # read as labels of rows without features
+    (files / "weights").write_text("0.5\n0.25\n" * 10)  # parsed as labels of rows without features
     with opened(files, "weights") as data:
         assert "no row of U has any features" in told(data)

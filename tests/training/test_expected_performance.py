@@ -1,4 +1,4 @@
-"""What training tells of a model: true, and warnings where they are deserved, and only there."""
+"""The expected performance of a model is correct, and training warns only when it should."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_too_few_rows_leave_the_papers_threshold_and_say_so():
 
 
 def test_near_empty_rows_that_lead_the_ranking_are_named():
-    # P has many small entries; U many large ones, but for a few rows that are nearly empty
+    # rows of P have many small entries, rows of U many large ones, except a few nearly empty rows
     positives = RNG.random((40, 60)) * 0.3
     unlabeled = RNG.random((300, 60)) * 3.0 + 1.0
     unlabeled[:30] = 0.0
@@ -168,7 +168,7 @@ def test_programs_are_told_the_same(problem, resvm, tmp_path):
 
 @pytest.mark.parametrize("rows", [40, 7])
 def test_groups_keep_a_threshold_honest(rows):
-    # each row of P stands there several times, a little changed: apart they judge each other
+    # P has several slightly different copies of each row; without groups, they score each other
     base = RNG.normal(0.3, 1.0, (rows, 6))
     positives = np.repeat(base, 6, axis=0) + RNG.normal(0, 0.01, (rows * 6, 6))
     unlabeled = RNG.normal(0.0, 1.0, (300, 6))
@@ -183,7 +183,7 @@ def test_groups_keep_a_threshold_honest(rows):
 
 def test_scaling_that_auto_tried_and_left_is_not_advised_again(monkeypatch):
     positives, unlabeled = clouds()
-    # the wide feature is the one that tells: scaling it down does harm
+    # the feature with the wide range is the informative one, so scaling it down does harm
     positives[:, 0] = 300.0 + RNG.normal(0, 30.0, len(positives))
     unlabeled[:, 0] = RNG.normal(0, 30.0, len(unlabeled))
     features = np.concatenate([positives, unlabeled])

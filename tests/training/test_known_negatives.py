@@ -1,4 +1,4 @@
-"""Known negatives from files: -N with -P and -U, or a label or ids with one file."""
+"""Known negatives come from a file of their own, or from a label or ids in one file."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_a_model_remembers_its_known_negatives(files):
 
 
 def in_memory(hard=0.0):
-    """Return 20 positives, 50 rows of U and 20 known negatives, some of them like positives."""
+    """Return 20 positives, 50 rows of U and 20 known negatives, some similar to positives."""
     rng = np.random.default_rng(4)
     positive, unlabeled, negative = np.split(rng.normal(size=(90, 3)), [20, 70])
     positive += 1

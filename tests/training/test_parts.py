@@ -1,4 +1,4 @@
-"""Parts of a model: trained apart, joined to the bytes of one run."""
+"""Parts that are trained separately and joined give the same bytes as a single run."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_a_member_with_another_number_is_refused_and_trained_again(tmp_path):
     finished, member = files(path), path / "members/00001.model"
     text = member.read_bytes()
     at = text.rindex(b"1")
-    member.write_bytes(text[:at] + b"2" + text[at + 1 :])  # as sound as before
+    member.write_bytes(text[:at] + b"2" + text[at + 1 :])  # still undamaged
     with pytest.raises(ModelError, match=r"00001\.model: changed"):
         merge([str(path)], str(tmp_path / "m"), Run())
     assert train_members(data(), settings, range(2), str(path), Run()) == 1

@@ -1,4 +1,4 @@
-"""A limit on memory is kept, and changes no result."""
+"""A memory limit is respected and does not change results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ needs_proc = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory):
-    """P and U that take a few times the memory of the program itself to train on."""
+    """Return P and U that need several times the memory of the program itself."""
     folder = tmp_path_factory.mktemp("wide")
     rng = np.random.default_rng(3)
     for name, size, centre in (("pos", 100, 0.5), ("unl", 3000, 0.0)):
@@ -72,7 +72,7 @@ def peak(*arguments):
 def test_a_limit_is_kept_and_changes_no_byte(wide, tmp_path):
     common = ["train", "-P", wide / "pos.svm", "-U", wide / "unl.svm", "-j", 2]
     limit = 130
-    assert peak(*common, "-o", tmp_path / "free") > limit  # or the limit would be none
+    assert peak(*common, "-o", tmp_path / "free") > limit  # otherwise the limit would not be tested
     assert peak(*common, "--memory-mb", limit, "-o", tmp_path / "limited") <= limit
     assert snapshot(tmp_path / "limited") == snapshot(tmp_path / "free")
     assert not (tmp_path / "limited.part").exists()

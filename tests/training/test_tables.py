@@ -1,4 +1,4 @@
-"""P and U from tables: the same rows as from the files that convert writes."""
+"""P and U from tables have the same rows as the files that convert writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHOICE = TrainingChoice.from_params(MethodParameters(n_models=4))
 
 
 def rows_of_table() -> list[list[str]]:
-    """A stranger's table: ids, a missing number, a category, text labels, a column of zeros."""
+    """Return a typical table: ids, a missing number, a category, text labels, a column of zeros."""
     rows = []
     for number in range(N):
         positive = number % 4 == 0
@@ -109,7 +109,7 @@ def test_two_tables_make_one_encoding_as_if_u_followed_p(missing, tmp_path):
     encoding = manifest["encoding"]
     assert encoding.pop("missing") == missing
     for column, there in zip(encoding["columns"], expected["columns"], strict=True):
-        if column.get("fill") is not None:  # sums of other blocks may round differently
+        if column.get("fill") is not None:  # sums over different blocks may round differently
             assert column.pop("fill") == pytest.approx(there.pop("fill"), rel=1e-12)
     assert encoding == expected
     for name in ("p.csv", "u.tsv"):  # the model's own encoding gives the same rows exactly
@@ -170,7 +170,7 @@ def test_parts_and_growth_keep_the_encoding(tmp_path):
     merge([str(tmp_path / "p1"), str(tmp_path / "p2")], str(tmp_path / "merged"), Run())
     small = TrainingChoice.from_params(MethodParameters(n_models=2))
     trained(tmp_path / "grown", source, small)
-    # the model knows its columns and how it filled them in
+    # the model has stored its columns and how missing values were filled in
     plain = TrainingInput(data=table, table=TableReading(ROLES))
     grow(plain, str(tmp_path / "grown"), 4, Run())
     whole = (tmp_path / "whole" / "manifest.json").read_bytes()
@@ -292,7 +292,7 @@ def test_columns_that_leak_the_label_and_constants_are_named(tmp_path):
     assert "the column 'verdict' alone separates P from U perfectly" in said
     assert "'fine'" not in said
     assert "columns with the same value in every row: same, zero, plan" in said
-    assert "alone tells" not in notes(n_rows=36)  # nine positives may be told apart by chance
+    assert "alone tells" not in notes(n_rows=36)  # nine positives may be separated by chance
     rows[1][1], rows[1][2] = "1.5", "sure"  # one exception each
     assert "alone tells" not in notes()
 

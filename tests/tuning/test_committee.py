@@ -1,4 +1,4 @@
-"""Informed settings, and several of them as one model."""
+"""Informed settings, and models that pool several of them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_informed_settings_of_kernels_without_gamma_differ_in_bags_and_penalties
     assert len(found) == len(set(found)) == len(settings)
     assert all(one["gamma"] is None for one in found)
     assert (found[0]["w_pos"], found[0]["c_unl"]) == (untuned.w_pos, untuned.c_unl)
-    # values of a similarity are at most 1, those of a product can be large, and given ones either
+    # similarities are at most 1, products can be large, and precomputed values can be either
     ends = min(one["c_unl"] for one in found), max(one["c_unl"] for one in found)
     expected = {"linear": (0.001, 10.0), "precomputed": (0.001, 100.0)}
     assert ends == expected.get(kernel, (0.1, 100.0))
@@ -175,7 +175,7 @@ def test_members_are_numbered_through_all_settings(trained):
     first, again = trained.ensemble.members[0], alone.ensemble.members[0]
     assert first.coefficients.tobytes() == again.coefficients.tobytes()
     bags = [tuple(problem.positive.tolist()) for problem in plan.problems(range(12))]
-    assert len(set(bags)) == 12  # no stream serves two members
+    assert len(set(bags)) == 12  # no two members share a random stream
 
 
 def test_its_mean_value_is_that_of_standardised_groups(trained, tmp_path):

@@ -1,4 +1,4 @@
-"""Folds: equal shares, groups whole, the same for the same seed."""
+"""Folds have equal sizes, do not split groups, and depend only on the seed."""
 
 from __future__ import annotations
 

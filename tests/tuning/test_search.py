@@ -1,4 +1,4 @@
-"""Searches as generators: which candidates, in which order, and what edges lead to."""
+"""Searches propose the right candidates in the right order, and extend ranges at their edges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLANE = Space(
 
 
 def drive(space, score, **changes):
-    """Run a search to its end with a function for scores; return the candidates of each round."""
+    """Run a whole search with a scoring function; return the outcome and the rounds."""
     settings = {"search": "random", "trials": 40, "n_models": 27, "max_extensions": 3}
     going = search(space, TuningSettings(base=MethodParameters(seed=5), **(settings | changes)))
     rounds = []
@@ -61,7 +61,7 @@ def test_ranges_are_extended_towards_an_optimum_outside():
     fresh = [candidate["c_unl"] for candidate in rounds[1]]
     assert max(fresh) > 100
     assert max(fresh) <= 100 * 10 ** (4 / 3) * 1.0001
-    assert len(fresh) == 40  # a fifth of the trials
+    assert len(fresh) == 40  # one fifth of the trials
     assert outcome.edges == ()
 
 

@@ -1,4 +1,4 @@
-"""Search spaces: what users write, where edges are, how ranges go on."""
+"""Search spaces: how ranges are parsed, where their edges are, and how they are extended."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_there_is_no_going_beyond_what_makes_sense():
     listed = parse_axis("n_pos", "10,20").limited(1.0, 20.0)
     assert listed.beyond(1) is None
     assert Axis("coef0", 0.0, 1.0, False).limited(0.0, 9.0).beyond(-1) is None
-    assert parse_axis("coef0", "1,2").limited(0.0, 9.0).beyond(-1) is None  # 0 is no value
+    assert parse_axis("coef0", "1,2").limited(0.0, 9.0).beyond(-1) is None  # 0 is not allowed
 
 
 def test_a_grid_has_every_combination_with_kernels_together():

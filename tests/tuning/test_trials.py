@@ -1,4 +1,4 @@
-"""resvm tune shared by tasks: the trials and the best of one machine, byte for byte."""
+"""Tuning in an array job gives the same trials and best parameters as on one machine."""
 
 from __future__ import annotations
 

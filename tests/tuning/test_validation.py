@@ -1,4 +1,4 @@
-"""Scoring candidates: against a plain loop over scikit-learn's SVC, and without leaks."""
+"""Candidates get the same scores as from a plain loop over scikit-learn's SVC, without leaks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
 
 
 def bags_of(made, monkeypatch):
-    """The bags that judging trains on, as row numbers of P and then U."""
+    """Return the bags that scoring trains on, as row numbers of P and U."""
     bags = []
     real = shared_kernels.KernelTrainer.ensemble_values
 
@@ -99,7 +99,7 @@ def test_every_fold_of_every_repeat_draws_bags_of_its_own(monkeypatch):
     lines = [(line, fold) for line in folds.parts for fold in range(4)]
     for (line, fold), bags in zip(lines, bags_of(made, monkeypatch), strict=True):
         kept = np.flatnonzero(line != fold)
-        # places among the rows that are kept: the folds are of one size
+        # positions among the rows that are kept; all folds have the same size
         drawn.append(tuple(np.searchsorted(kept, bag).tobytes() for bag in bags))
     assert len(set(drawn)) == 8
 
@@ -128,7 +128,7 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
 
 
 def test_knowing_nothing_scores_like_chance_out_of_bag():
-    """Rows of P are scored by fewer members; that alone must not put them on top."""
+    """Rows of P are scored by fewer members, which alone must not move them to the top."""
     rng = np.random.default_rng(3)
     sets = rng.standard_normal((60, 4)), rng.standard_normal((600, 4))
     bench = SharedKernels(Rows.from_dense(sets[0]), Rows.from_dense(sets[1]), 100)
