@@ -1,4 +1,4 @@
-"""Judge a grid by folds with scikit-learn: FOLDS P U OUT sparse|dense.
+"""Judge a grid by folds with scikit-learn: FOLDS P U OUT.
 
 FOLDS holds for each fold the rows held out and the bags of its members, and the candidates.
 """
@@ -14,15 +14,12 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
-folds_path, positives_path, unlabeled_path, out, form = sys.argv[1:]
+folds_path, positives_path, unlabeled_path, out = sys.argv[1:]
 given = np.load(folds_path)
 n_features = int(given["n_features"])
 positives, _ = load_svmlight_file(positives_path, n_features=n_features)
 unlabeled, _ = load_svmlight_file(unlabeled_path, n_features=n_features)
-rows = vstack([positives, unlabeled], format="csr")
-rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
-if form == "dense":
-    rows = rows.toarray()
+rows = vstack([positives, unlabeled]).toarray()
 known = np.arange(rows.shape[0]) < positives.shape[0]
 n_pos = int(given["n_pos"])
 bags, line = given["bags"], given["line"]  # folds x members x rows of a bag

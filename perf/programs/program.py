@@ -52,8 +52,25 @@ class Program(ABC):
         """Judge rows with the first members."""
         raise NotImplementedError
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether it judges a part of the rows, and the whole follows."""
+        return False
+
+    def judged(self, ensemble: Ensemble) -> Path:
+        """The test rows that are judged."""
+        rows = ensemble.problem.test
+        n_rows = ensemble.bench.sizes.test_rows // 4
+        return ensemble.bench.data.head(rows, n_rows) if self.by_rows else rows
+
     def part(self, ensemble: Ensemble, model: Path, out: Path) -> tuple[Steps, Part] | None:
         """Where judging takes minutes: the part to run, and how the whole follows."""
+        if self.by_rows:
+            n_rows = ensemble.bench.sizes.test_rows
+            fewer = ensemble.bench.data.head(ensemble.problem.test, n_rows // 20)
+            smaller = self.predict(ensemble, model, fewer, out.with_suffix(".less"))
+            larger = self.predict(ensemble, model, self.judged(ensemble), out)
+            return larger, Part(smaller, (n_rows // 20, n_rows // 4), n_rows, "rows")
         counts = self.part_members(ensemble)
         if counts is None:
             return None

@@ -11,7 +11,6 @@ import numpy as np
 
 from perf import agreement
 from perf.agreement import Agreement
-from perf.case import Part
 from perf.ensembles import Ensemble
 from perf.measure import Steps, run
 from perf.programs.program import Program, script
@@ -34,6 +33,10 @@ class ScikitLearn(Program):
 
     def installed(self) -> bool:
         return importlib.util.find_spec("sklearn") is not None
+
+    @property
+    def by_rows(self) -> bool:
+        return self.machine == "svc" and self.judge == "loop"
 
     @property
     def way(self) -> str:
@@ -76,6 +79,10 @@ class Pulearn(Program):
     title: str = "pulearn BaggingPuClassifier"
     peer = "pulearn"
 
+    @property
+    def by_rows(self) -> bool:
+        return True
+
     def installed(self) -> bool:
         return importlib.util.find_spec("pulearn") is not None
 
@@ -85,15 +92,6 @@ class Pulearn(Program):
 
     def predict(self, ensemble: Ensemble, model: Path, rows: Path, out: Path) -> Steps:
         return script("pulearn_predict", model, rows, out)
-
-    def part(self, ensemble: Ensemble, model: Path, out: Path) -> tuple[Steps, Part] | None:
-        sizes, data = ensemble.bench.sizes, ensemble.bench.data
-        less, more = sizes.test_rows // 20, sizes.test_rows // 4
-        smaller, larger = (
-            self.predict(ensemble, model, data.head(ensemble.problem.test, count), out)
-            for count in (less, more)
-        )
-        return larger, Part(smaller, (less, more), sizes.test_rows, "rows")
 
     def values(self, ensemble: Ensemble, model: Path, rows: Path, values: Path) -> Steps:
         raise NotImplementedError("its members are others")

@@ -56,7 +56,7 @@ def resvm(ensemble: Ensemble) -> Iterator[Case]:
 
 def peer(ensemble: Ensemble, program: Program) -> Case:
     """A peer that judges them with the members it trained."""
-    rows, model = ensemble.problem.test, program.target(ensemble)
+    rows, model = program.judged(ensemble), program.target(ensemble)
     output = ensemble.folder / f"{program.title}{program.way}.pred"
     cut = program.part(ensemble, model, output)
     return Case(

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perf import agreement, contest, table
+from perf import agreement, contest, growth, table
 from perf.bench import Bench
 from perf.case import Asked, Case, Group, Part
 from perf.contest import Outcome, Row, Verdict, compete, verdict
 from perf.data import Data
 from perf.ensembles import Ensemble
-from perf.measure import Failed, command, run
+from perf.measure import Failed, Run, command, run
 from perf.programs.ensemble_svm import EnsembleSvm
 from perf.programs.program import script
 from perf.sizes import QUICK
@@ -350,3 +350,9 @@ def test_a_difference_is_described_by_what_differs(tmp_path):
         "d.out: 1 of 2 lines, the first is line 2",
         "more: only after",
     ]
+
+
+def test_growth_is_measured_without_the_time_of_the_smallest_size():
+    runs = {10: Run(1.0, 50.0, 1.0), 100: Run(1.1, 50.0, 1.1), 1000: Run(2.0, 50.0, 2.0)}
+    assert growth.Line("train", runs).exponent() == pytest.approx(1.0)
+    assert growth.Line("train", {10: runs[10], 100: runs[100]}).exponent() is None
