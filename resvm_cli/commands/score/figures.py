@@ -9,6 +9,7 @@ from resvm_cli import __version__
 from resvm_cli.commands.score.report import (
     AREAS,
     AT_THRESHOLD,
+    BEST_F1,
     CORRECTED,
     LOWER_IS_BETTER,
     PU,
@@ -67,22 +68,16 @@ def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
     if result.request.pu:
         rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
     else:
-        for name, label in AT_THRESHOLD:
-            rows.append((name, label if label[0] == " " else f"{label} at T"))
-        rows += [("best_f1", "F1, largest"), ("best_f1_from", "  from this value on")]
+        rows += [(name, f"{label} at T") for name, label in AT_THRESHOLD]
+        rows += list(BEST_F1)
         for name in result.files[0].figures.values:
             what, _, depth = name.partition("_at_")
             if what in ("precision", "recall", "enrichment") and depth[:1].isdigit():
                 rows.append((name, f"{what} in the first {depth.replace('_percent', ' %')}"))
         rows += list(RECOVERED)
-    # an indented label continues the one above it; the page shows it in full
-    whole = [
-        (name, f"{rows[number - 1][1]}, {label.strip()}" if label[0] == " " else label)
-        for number, (name, label) in enumerate(rows)
-    ]
     return [
         (name, label, 0 if name in UNRANKED else -1 if name in LOWER_IS_BETTER else 1)
-        for name, label in whole
+        for name, label in rows
     ]
 
 

@@ -18,7 +18,7 @@ CURVE_LINES = 100_000
 # (name of the figure, label in tables and on pages)
 AREAS = (
     ("average_precision", "average precision"),
-    ("average_precision_at_prevalence", "  at the given prevalence"),
+    ("average_precision_at_prevalence", "adjusted average precision"),
     ("roc_auc", "ROC area"),
     ("pr_auc_interpolated", "PR area, interpolated"),
     ("pr_auc_trapezoid", "PR area, trapezoidal"),
@@ -28,11 +28,12 @@ AREAS = (
 )
 AT_THRESHOLD = (
     ("precision", "precision"),
-    ("precision_at_prevalence", "  at the given prevalence"),
+    ("precision_at_prevalence", "adjusted precision"),
     ("recall", "recall"),
     ("f1", "F1"),
     ("mcc", "MCC"),
 )
+BEST_F1 = (("best_f1", "largest F1"), ("best_f1_from", "threshold of the largest F1"))
 RECOVERED = tuple(
     (f"screened_to_recover_{share}_percent", f"fraction screened to recover {share} %")
     for share in (50, 80, 90)
@@ -43,7 +44,7 @@ PU = (
     ("pu_score_max", "pu_score, largest at any T"),
     ("recall", "recall of known positives at T"),
     ("fraction_positive", "fraction predicted positive at T"),
-    ("fraction_positive_unlabeled", "  of U"),
+    ("fraction_positive_unlabeled", "fraction of U predicted positive at T"),
 )
 CORRECTED = (
     ("contamination_unl_estimate", "fraction of positives in U, estimated"),
@@ -165,7 +166,7 @@ def show_scores(result: ScoreResult) -> None:
         lines.title("at the threshold")
         _thresholds(lines)
         lines.figures(AT_THRESHOLD)
-        lines.figures([("best_f1", "F1, largest"), ("best_f1_from", "  from this value on")])
+        lines.figures(BEST_F1)
         lines.title("screening")
         _screening(lines)
         lines.figures(RECOVERED)

@@ -433,7 +433,7 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
         (["b.pred", "a.pred", "--labels", "./a.pred"], "is also one of the predictions: ./a"),
         (["a.pred", "--labels", "zeros", "--contamination-unl", "0.1"], "require --pu"),
         (["a.pred", "--labels", "zeros", "--values", "held-out"], "--values requires --pu"),
-        (["a.pred", "--labels", "zeros", "--pu", "--values", "new"], "--values is 'new'"),
+        (["a.pred", "--labels", "zeros", "--pu", "--values", "new"], "--values must be held-out"),
         (["a.pred", "--labels", "zeros", "--pu", "--contamination-pos", "0.1"], "requires"),
         (
             ["a.pred", "--labels", "zeros", "--pu", "--contamination-unl", "0.3..0.1"],
