@@ -82,132 +82,6 @@ class TrainingData(PUData):
                 f" ({spooled.spooled_bytes:,} bytes) so that it can be read twice"
             )
 
-    def _read(self, *, keep_all: bool) -> None:
-        source, files = self.input, self._files
-        known = None if source.positives is None else files.opened(source.positives, once=True)
-        if known is not None and known.is_text:  # U may be a pipe that is written after P
-            self._read_positives(known)
-        path = source.data if source.data is not None else source.unlabeled
-        assert path is not None
-        rows = files.opened(path, once=keep_all)
-        limit = math.inf if keep_all else max_kept(self._run.memory_mb)
-        self._file = UnlabeledFile(rows, source, limit)
-        files.encode([rows] if known is None else [known, rows])
-        if files.tables and source.encoding is None:
-            from resvm_cli.tables.notes import ColumnExtremes
-
-            self._extremes = ColumnExtremes()
-        if known is not None and not known.is_text:
-            self._read_positives(known)
-        if source.unchecked:
-            self._text_digests = self._file.count(self._run)
-            self._sets = RowSets(self._file.n_rows, len(self.positives))
-            return
-        labels: set[float] = set()
-        if source.data is not None:
-            labels = self._read_labeled()
-        else:
-            self._read_unlabeled()
-        if source.known_negatives is not None:
-            self._read_negatives(source.known_negatives)
-        for ids in filter(None, (self._row_ids, self._negative_ids)):
-            notes = ids.finish(self._file.name, source.allow_missing)
-            self.notes += [note for note in notes if note not in self.notes]
-        require_both_sets(source, rows, self._sets, labels)
-        if source.precomputed:
-            self._serials.require_below(self.n_features)
-        if source.drop_repeated:
-            self._drop_repeated()
-
-    def _note_sets(self) -> None:
-        """Add notes if P and U seem to be swapped or to overlap."""
-        labels = self._highest_label_pos, self._lowest_label_unl
-        if self.input.data is not None or not self.checked:
-            labels = math.nan, math.nan
-        if note := swapped_note(*labels, len(self.positives), self.n_unlabeled):
-            self.notes.append(note)
-        kept = self._file.kept
-        if self._repeated is None and kept is not None and not self.input.precomputed:
-            self._repeated = RepeatedRows(self.positives)
-            for rows in kept:
-                self._repeated.add(rows)
-        advice = Message("{drop_repeated:True} leaves them out of U")
-        of_negative = " or a known negative" if len(self.negatives) else ""
-        if n_shared := int(np.count_nonzero(self._with_known_ids())):
-            self.notes.append(
-                Message(
-                    "{n:,} rows of U have the id of a row of P" + of_negative + "; {advice}",
-                    n=n_shared,
-                    advice=advice,
-                )
-            )
-        elif self.input.known_negatives is not None and not self.input.drop_repeated:
-            tested = RepeatedRows(self.negatives)
-            if n_shared := sum(int(tested.add(rows).sum()) for rows in self.unlabeled()):
-                self.notes.append(
-                    Message(
-                        "{n:,} rows of U are identical to a known negative: they were tested, but"
-                        " are ranked again; {advice}",
-                        n=n_shared,
-                        advice=advice,
-                    )
-                )
-        self._note_doubts(None if self.input.drop_repeated else self._repeated, advice)
-
-    def _with_known_ids(self) -> BoolArray:
-        """Return which rows of U have the id of a row of P or of a known negative.
-
-        If ids are not kept, no row is found.
-        """
-        if not any(self._row_ids.ids):
-            return np.zeros(self.n_unlabeled, bool)
-        ids = self.in_order(self._row_ids.named(), self._file.name).tolist()
-        first, last = len(self.positives), len(self.positives) + self.n_unlabeled
-        known = set(filter(None, ids[:first] + ids[last:]))
-        return np.array([row_id in known for row_id in ids[first:last]], bool)
-
-    def _drop_repeated(self) -> None:
-        """Drop rows of U that are identical to a known row or have its id; this reads U again."""
-        repeated = RepeatedRows(Rows.concatenate([self.positives, self.negatives]))
-        kept: list[Rows] = []
-        self.summary_unl = DataSummary()
-        if self._stats is not None:
-            self._stats = FeatureStats()
-        if self._extremes is not None:
-            self._extremes = type(self._extremes)()
-        self._learn(self.positives, positive=True)
-        dropped = self._with_known_ids()
-        start = 0
-        for rows in self.unlabeled():
-            here = slice(start, start + len(rows))
-            dropped[here] |= repeated.add(rows)
-            rows = rows.take(np.flatnonzero(~dropped[here]))
-            start = here.stop
-            self.summary_unl.add(rows)
-            self._learn(rows, positive=False)
-            if self._file.kept is not None:
-                kept.append(rows)
-        self._learn(self.negatives, positive=False)
-        if not self.summary_unl.n_rows:
-            raise DataError(
-                f"{self._file.name}: every row of U repeats a row of P; no other rows are left"
-            )
-        numbers = self._sets.rows_of_file(np.flatnonzero(dropped))
-        known = "rows of P" if not len(self.negatives) else "rows of P or known negatives"
-        self.notes.append(f"{len(numbers):,} rows of U repeat {known} and are left out")
-        left_out = np.zeros(self._sets.n_file, bool)
-        left_out[numbers] = True
-        self._sets = replace(self._sets, left_out=left_out)
-        self._file.kept = None if self._file.kept is None else kept
-
-    def _note_numbering(self) -> None:
-        if self.input.positives is not None:
-            names = name_of(self.input.positives), self._file.name
-            sets = zip(names, (self.summary_pos, self.summary_unl), strict=True)
-            indices = [(name, each.min_index, each.max_index) for name, each in sets]
-            if note := note_on_numbering(indices):
-                self.notes.append(note)
-
     def __enter__(self) -> TrainingData:
         return self
 
@@ -215,61 +89,20 @@ class TrainingData(PUData):
         self._files.close()
 
     @property
-    def encoding(self) -> dict[str, Any] | None:
-        return self._files.encoding
-
-    def read_alike(self, path: str) -> Iterator[Block]:
-        """Yield the rows of another file, with the same features as P and U."""
-        with self._files.open_alike(path, ColumnRoles()) as rows:
-            yield from rows.blocks(with_comments=False, marked=False)
-
-    def _read_negatives(self, path: str) -> None:
-        """Read a file of known negatives."""
-        parts: list[Block] = []
-        roles = ColumnRoles(row_id=self.input.table.roles.row_id)
-        with self._files.open_alike(path, roles) as rows:
-            for block in self._blocks(rows):
-                self._row_ids.add(block, rows.name)
-                self._summarize(self.summary_neg, block.rows)
-                parts.append(block)
-        if not parts:
-            raise DataError(f"{name_of(path)}: has no rows", "expected known negatives")
-        whole = Block.concatenate(parts)
-        self.negatives = whole.rows
-        self._sets = replace(self._sets, n_neg=len(whole))
-        ids = self._row_ids.named().tolist() or [""] * self._sets.n_rows
-        require_not_positive(name_of(path), whole, self.positives, ids, self.input.precomputed)
-
-    def require_tables(self) -> None:
-        """Raise DataError unless P and U are tables, whose cells can be copied to an output."""
-        if not self._files.tables:
-            raise DataError(
-                Message("{file}: {annotate} needs a table with columns", file=self._file.name)
-            )
-
-    def annotate(self, path: str, numbers: IntArray, results: dict[str, list[Any]]) -> None:
-        """Copy the rows with these numbers (P before U) to a table that also has the results."""
-        from resvm_cli.tables.annotate import write_annotated
-
-        sets = self._sets
-        n_first = sets.n_pos if sets.known is None else sets.n_file
-        write_annotated(path, self._files.tables, sets.order[numbers], n_first, results)
-
-    def _note_table(self) -> None:
-        tables = self._files.tables
-        if not tables:
-            return
-        from resvm_cli.tables.notes import notes_on_training, remark_on_categories
-
-        self.notes += notes_on_training(tables, known=self._extremes is None)
-        if self._extremes is not None:
-            if text := remark_on_categories(tables[0]):
-                self._run.remark(text)
-            self.notes += self._extremes.notes(tables[0].map.columns)
-
-    @property
     def checked(self) -> bool:
         return not self.input.unchecked
+
+    @property
+    def n_unlabeled(self) -> int:
+        return self._sets.n_unlabeled
+
+    @property
+    def n_kept(self) -> int:
+        return 0 if self._file.kept is None else self.summary_unl.n_nonzeros
+
+    @property
+    def encoding(self) -> dict[str, Any] | None:
+        return self._files.encoding
 
     @cached_property
     def positive_weights(self) -> PositiveWeights | None:
@@ -281,14 +114,6 @@ class TrainingData(PUData):
         values = self._weights.of_rows(len(self.positives), known)
         return PositiveWeights.from_values(values, self._weights.name)
 
-    @property
-    def n_kept(self) -> int:
-        return 0 if self._file.kept is None else self.summary_unl.n_nonzeros
-
-    @property
-    def n_unlabeled(self) -> int:
-        return self._sets.n_unlabeled
-
     def description(self) -> dict[str, Any]:
         """Describe the data for the manifest; an unchecked U is described by its text."""
         description = super().description()
@@ -296,46 +121,6 @@ class TrainingData(PUData):
             numbers = {"rows": self.n_unlabeled, "nonzeros": None}
             description["unlabeled"] = numbers | self._text_digests
         return description
-
-    def _blocks(self, rows: RowInput) -> Iterator[Block]:
-        n_rows = 0
-        with_ids = self._row_ids.from_comments or (
-            self._negative_ids is not None and self._negative_ids.from_comments
-        )
-        for block in rows.blocks(
-            with_comments=with_ids, marked=not rows.is_text, workers=READING_THREADS
-        ):
-            if self.input.precomputed:
-                self._serials.check(block, rows.name)
-            if with_ids and block.comments is None:
-                block = replace(block, comments=[""] * len(block))
-            if self.input.groups == QID:
-                self._qids.append(block.qids)
-            yield block
-            n_rows += len(block)
-            self._run.progress(f"reading {rows.name}", n_rows, None)
-
-    def _read_positives(self, rows: RowInput) -> None:
-        parts = []
-        for block in self._blocks(rows):
-            self._row_ids.add(block, rows.name)
-            self._highest_label_pos = np.maximum(self._highest_label_pos, block.labels.max())
-            self._summarize(self.summary_pos, block.rows)
-            parts.append(block.rows)
-        self.positives = Rows.concatenate(parts)
-        if not self.input.precomputed:
-            self._repeated = RepeatedRows(self.positives)
-
-    def _summarize(self, summary: DataSummary, rows: Rows) -> None:
-        summary.add(rows)
-        # statistics of one labeled file are added at the end, P first
-        self._learn(rows, positive=summary is self.summary_pos, stats=self.input.data is None)
-
-    def _learn(self, rows: Rows, *, positive: bool, stats: bool = True) -> None:
-        if self._stats is not None and stats:
-            self._stats.add(rows)
-        if self._extremes is not None:
-            self._extremes.add(rows, positive=positive)
 
     def ids(self) -> list[str]:
         """Return the ids of P, U and known negatives; rows without one get their number."""
@@ -375,6 +160,104 @@ class TrainingData(PUData):
         _, numbers = np.unique(self.in_order(names, self.input.groups), return_inverse=True)
         return numbers.reshape(-1)
 
+    def unlabeled(self) -> Iterator[Rows]:
+        """Yield all rows of U again, in order, in blocks."""
+        return self._file.unlabeled(self._sets)
+
+    def fetch_unlabeled(self, numbers: IntArray) -> Rows:
+        """Return the rows of U with these ascending numbers."""
+        rows = self._file.fetch(numbers, self._sets)
+        if self.input.unchecked:
+            self.summary_unl.max_index = rows.max_index
+            _ = self.n_features  # rejects features beyond the declared number
+        return rows
+
+    def read_alike(self, path: str) -> Iterator[Block]:
+        """Yield the rows of another file, with the same features as P and U."""
+        with self._files.open_alike(path, ColumnRoles()) as rows:
+            yield from rows.blocks(with_comments=False, marked=False)
+
+    def require_tables(self) -> None:
+        """Raise DataError unless P and U are tables, whose cells can be copied to an output."""
+        if not self._files.tables:
+            raise DataError(
+                Message("{file}: {annotate} needs a table with columns", file=self._file.name)
+            )
+
+    def annotate(self, path: str, numbers: IntArray, results: dict[str, list[Any]]) -> None:
+        """Copy the rows with these numbers (P before U) to a table that also has the results."""
+        from resvm_cli.tables.annotate import write_annotated
+
+        sets = self._sets
+        n_first = sets.n_pos if sets.known is None else sets.n_file
+        write_annotated(path, self._files.tables, sets.order[numbers], n_first, results)
+
+    def _read(self, *, keep_all: bool) -> None:
+        source, files = self.input, self._files
+        known = None if source.positives is None else files.opened(source.positives, once=True)
+        if known is not None and known.is_text:  # U may be a pipe that is written after P
+            self._read_positives(known)
+        path = source.data if source.data is not None else source.unlabeled
+        assert path is not None
+        rows = files.opened(path, once=keep_all)
+        limit = math.inf if keep_all else max_kept(self._run.memory_mb)
+        self._file = UnlabeledFile(rows, source, limit)
+        files.encode([rows] if known is None else [known, rows])
+        if files.tables and source.encoding is None:
+            from resvm_cli.tables.notes import ColumnExtremes
+
+            self._extremes = ColumnExtremes()
+        if known is not None and not known.is_text:
+            self._read_positives(known)
+        if source.unchecked:
+            self._text_digests = self._file.count(self._run)
+            self._sets = RowSets(self._file.n_rows, len(self.positives))
+            return
+        labels: set[float] = set()
+        if source.data is not None:
+            labels = self._read_labeled()
+        else:
+            self._read_unlabeled()
+        if source.known_negatives is not None:
+            self._read_negatives(source.known_negatives)
+        for ids in filter(None, (self._row_ids, self._negative_ids)):
+            notes = ids.finish(self._file.name, source.allow_missing)
+            self.notes += [note for note in notes if note not in self.notes]
+        require_both_sets(source, rows, self._sets, labels)
+        if source.precomputed:
+            self._serials.require_below(self.n_features)
+        if source.drop_repeated:
+            self._drop_repeated()
+
+    def _blocks(self, rows: RowInput) -> Iterator[Block]:
+        n_rows = 0
+        with_ids = self._row_ids.from_comments or (
+            self._negative_ids is not None and self._negative_ids.from_comments
+        )
+        for block in rows.blocks(
+            with_comments=with_ids, marked=not rows.is_text, workers=READING_THREADS
+        ):
+            if self.input.precomputed:
+                self._serials.check(block, rows.name)
+            if with_ids and block.comments is None:
+                block = replace(block, comments=[""] * len(block))
+            if self.input.groups == QID:
+                self._qids.append(block.qids)
+            yield block
+            n_rows += len(block)
+            self._run.progress(f"reading {rows.name}", n_rows, None)
+
+    def _read_positives(self, rows: RowInput) -> None:
+        parts = []
+        for block in self._blocks(rows):
+            self._row_ids.add(block, rows.name)
+            self._highest_label_pos = np.maximum(self._highest_label_pos, block.labels.max())
+            self._summarize(self.summary_pos, block.rows)
+            parts.append(block.rows)
+        self.positives = Rows.concatenate(parts)
+        if not self.input.precomputed:
+            self._repeated = RepeatedRows(self.positives)
+
     def _read_unlabeled(self) -> None:
         """Read the file of U; check and summarize every row."""
         for block in self._blocks(self._file.rows):
@@ -383,12 +266,6 @@ class TrainingData(PUData):
             self._lowest_label_unl = np.minimum(self._lowest_label_unl, block.labels.min())
             self._add_unlabeled(block.rows)
         self._sets = RowSets(self._file.n_rows, len(self.positives))
-
-    def _add_unlabeled(self, rows: Rows) -> None:
-        if self._repeated is not None:
-            self._repeated.add(rows)
-        self._summarize(self.summary_unl, rows)
-        self._file.keep(rows, self.summary_unl.n_nonzeros)
 
     def _read_labeled(self) -> set[float]:
         """Read a labeled file; check and summarize every row; return some of the labels."""
@@ -442,14 +319,134 @@ class TrainingData(PUData):
             return np.zeros(len(block), bool)
         return np.asarray(block.labels == label, bool)
 
-    def unlabeled(self) -> Iterator[Rows]:
-        """Yield all rows of U again, in order, in blocks."""
-        return self._file.unlabeled(self._sets)
+    def _read_negatives(self, path: str) -> None:
+        """Read a file of known negatives."""
+        parts: list[Block] = []
+        roles = ColumnRoles(row_id=self.input.table.roles.row_id)
+        with self._files.open_alike(path, roles) as rows:
+            for block in self._blocks(rows):
+                self._row_ids.add(block, rows.name)
+                self._summarize(self.summary_neg, block.rows)
+                parts.append(block)
+        if not parts:
+            raise DataError(f"{name_of(path)}: has no rows", "expected known negatives")
+        whole = Block.concatenate(parts)
+        self.negatives = whole.rows
+        self._sets = replace(self._sets, n_neg=len(whole))
+        ids = self._row_ids.named().tolist() or [""] * self._sets.n_rows
+        require_not_positive(name_of(path), whole, self.positives, ids, self.input.precomputed)
 
-    def fetch_unlabeled(self, numbers: IntArray) -> Rows:
-        """Return the rows of U with these ascending numbers."""
-        rows = self._file.fetch(numbers, self._sets)
-        if self.input.unchecked:
-            self.summary_unl.max_index = rows.max_index
-            _ = self.n_features  # rejects features beyond the declared number
-        return rows
+    def _add_unlabeled(self, rows: Rows) -> None:
+        if self._repeated is not None:
+            self._repeated.add(rows)
+        self._summarize(self.summary_unl, rows)
+        self._file.keep(rows, self.summary_unl.n_nonzeros)
+
+    def _summarize(self, summary: DataSummary, rows: Rows) -> None:
+        summary.add(rows)
+        # statistics of one labeled file are added at the end, P first
+        self._learn(rows, positive=summary is self.summary_pos, stats=self.input.data is None)
+
+    def _learn(self, rows: Rows, *, positive: bool, stats: bool = True) -> None:
+        if self._stats is not None and stats:
+            self._stats.add(rows)
+        if self._extremes is not None:
+            self._extremes.add(rows, positive=positive)
+
+    def _drop_repeated(self) -> None:
+        """Drop rows of U that are identical to a known row or have its id; this reads U again."""
+        repeated = RepeatedRows(Rows.concatenate([self.positives, self.negatives]))
+        kept: list[Rows] = []
+        self.summary_unl = DataSummary()
+        if self._stats is not None:
+            self._stats = FeatureStats()
+        if self._extremes is not None:
+            self._extremes = type(self._extremes)()
+        self._learn(self.positives, positive=True)
+        dropped = self._with_known_ids()
+        start = 0
+        for rows in self.unlabeled():
+            here = slice(start, start + len(rows))
+            dropped[here] |= repeated.add(rows)
+            rows = rows.take(np.flatnonzero(~dropped[here]))
+            start = here.stop
+            self.summary_unl.add(rows)
+            self._learn(rows, positive=False)
+            if self._file.kept is not None:
+                kept.append(rows)
+        self._learn(self.negatives, positive=False)
+        if not self.summary_unl.n_rows:
+            raise DataError(
+                f"{self._file.name}: every row of U repeats a row of P; no other rows are left"
+            )
+        numbers = self._sets.rows_of_file(np.flatnonzero(dropped))
+        known = "rows of P" if not len(self.negatives) else "rows of P or known negatives"
+        self.notes.append(f"{len(numbers):,} rows of U repeat {known} and are left out")
+        left_out = np.zeros(self._sets.n_file, bool)
+        left_out[numbers] = True
+        self._sets = replace(self._sets, left_out=left_out)
+        self._file.kept = None if self._file.kept is None else kept
+
+    def _with_known_ids(self) -> BoolArray:
+        """Return which rows of U have the id of a known row; none if ids are not kept."""
+        if not any(self._row_ids.ids):
+            return np.zeros(self.n_unlabeled, bool)
+        ids = self.in_order(self._row_ids.named(), self._file.name).tolist()
+        first, last = len(self.positives), len(self.positives) + self.n_unlabeled
+        known = set(filter(None, ids[:first] + ids[last:]))
+        return np.array([row_id in known for row_id in ids[first:last]], bool)
+
+    def _note_table(self) -> None:
+        tables = self._files.tables
+        if not tables:
+            return
+        from resvm_cli.tables.notes import notes_on_training, remark_on_categories
+
+        self.notes += notes_on_training(tables, known=self._extremes is None)
+        if self._extremes is not None:
+            if text := remark_on_categories(tables[0]):
+                self._run.remark(text)
+            self.notes += self._extremes.notes(tables[0].map.columns)
+
+    def _note_sets(self) -> None:
+        """Add notes if P and U seem to be swapped or to overlap."""
+        labels = self._highest_label_pos, self._lowest_label_unl
+        if self.input.data is not None or not self.checked:
+            labels = math.nan, math.nan
+        if note := swapped_note(*labels, len(self.positives), self.n_unlabeled):
+            self.notes.append(note)
+        kept = self._file.kept
+        if self._repeated is None and kept is not None and not self.input.precomputed:
+            self._repeated = RepeatedRows(self.positives)
+            for rows in kept:
+                self._repeated.add(rows)
+        advice = Message("{drop_repeated:True} leaves them out of U")
+        of_negative = " or a known negative" if len(self.negatives) else ""
+        if n_shared := int(np.count_nonzero(self._with_known_ids())):
+            self.notes.append(
+                Message(
+                    "{n:,} rows of U have the id of a row of P" + of_negative + "; {advice}",
+                    n=n_shared,
+                    advice=advice,
+                )
+            )
+        elif self.input.known_negatives is not None and not self.input.drop_repeated:
+            tested = RepeatedRows(self.negatives)
+            if n_shared := sum(int(tested.add(rows).sum()) for rows in self.unlabeled()):
+                self.notes.append(
+                    Message(
+                        "{n:,} rows of U are identical to a known negative: they were tested, but"
+                        " are ranked again; {advice}",
+                        n=n_shared,
+                        advice=advice,
+                    )
+                )
+        self._note_doubts(None if self.input.drop_repeated else self._repeated, advice)
+
+    def _note_numbering(self) -> None:
+        if self.input.positives is not None:
+            names = name_of(self.input.positives), self._file.name
+            sets = zip(names, (self.summary_pos, self.summary_unl), strict=True)
+            indices = [(name, each.min_index, each.max_index) for name, each in sets]
+            if note := note_on_numbering(indices):
+                self.notes.append(note)
