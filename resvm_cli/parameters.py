@@ -7,13 +7,19 @@ stays fast.
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Mapping
-from dataclasses import field, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import replace
+from typing import Literal, TypeAlias, get_args
 
 from resvm_cli.errors import ParameterError
+from resvm_cli.parameter_types import (
+    check_values,
+    choice,
+    declared,
+    fraction,
+    integer,
+    number,
+    table,
+)
 from resvm_cli.records import dataclass
 
 MethodName: TypeAlias = Literal["resvm", "bagging", "cwsvm"]
@@ -58,138 +64,6 @@ MAX_BATCH = 100_000
 NO_BIAS = -1.0  # LIBLINEAR's convention
 RELEVANCE = "relevance"
 
-# "words": a choice, optionally followed by a colon and a positive number
-Kind: TypeAlias = Literal["integer", "number", "choice", "words", "text", "flag"]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One row of the table.
-
-    ``help`` and ``shown`` are ``errors.Message`` templates: ``{w_pos}`` refers to a parameter.
-    """
-
-    kind: Kind
-    default: Any
-    help: str
-    low: float = -math.inf
-    high: float = math.inf
-    positive: bool = False  # must be above 0 and finite
-    below: float = math.inf  # an exclusive upper bound
-    also: float | None = None  # a special value outside the range
-    choices: tuple[str, ...] = ()  # allowed names; for a number, words allowed instead
-    shown: str | None = None  # text shown for the default; None: the value itself
-    letter: str | None = None  # the short option, as in LIBSVM
-    metavar: str | None = None
-    panel: str = "Method"  # the heading under which --help lists it
-    advanced: bool = False  # listed last in --help
-    shared: bool = False  # tune accepts it and uses it for all candidates
-    unused: Mapping[str, str] = field(default_factory=dict)  # method: why it ignores this
-    name: str = ""
-
-    def convert(self, value: Any) -> Any:
-        """Return the value as the engine expects it; raise ParameterError if it is invalid."""
-        if self.kind == "words":
-            return self._words(value)
-        if self.kind == "choice" or (self.choices and isinstance(value, str)):
-            return self._choice(value)
-        if self.kind == "integer":
-            return self._in_range(self._integer(value))
-        if self.kind == "number":
-            return self._in_range(self._number(value))
-        return value
-
-    def _choice(self, value: Any) -> str:
-        if isinstance(value, str) and value in self.choices:
-            return str(value)
-        names = [*map(repr, self.choices)]
-        if self.kind != "choice":
-            names.insert(0, "a number")
-        raise self._error("must be {expected}, got {value!r}", value, expected=_listed(names))
-
-    def _words(self, value: Any) -> str:
-        name, colon, number = str(value).partition(":")
-        try:
-            valid = not colon or (name != "none" and 0 < float(number) < math.inf)
-        except ValueError:
-            valid = False
-        if name not in self.choices or not valid:
-            expected = _listed([*map(repr, self.choices), f"'{self.choices[-1]}:2'"])
-            raise self._error("must be {expected}, got {value!r}", value, expected=expected)
-        return f"{name}:{float(number)!r}".removesuffix(".0") if colon else name
-
-    def _integer(self, value: Any) -> int:
-        try:
-            return operator.index(value)
-        except TypeError:
-            raise self._error("must be an integer, got {value!r}", value) from None
-
-    def _number(self, value: Any) -> float:
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise self._error("must be a number, got {value!r}", value) from None
-
-    def _in_range(self, value: float) -> float:
-        if value == self.also:
-            return value
-        if self.positive and not (value > 0 and math.isfinite(value)):
-            raise self._error("must be positive and finite, got {value:g}", value)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise self._error("must be finite, got {value:g}", value)
-        if value < self.low:
-            raise self._error("must be at least {low:g}, got {value}", value, low=self.low)
-        if value > self.high:
-            raise self._error("must be at most {high:,}, got {value}", value, high=self.high)
-        if value >= self.below:
-            raise self._error("must be below {below:g}, got {value:g}", value, below=self.below)
-        return value
-
-    def _error(self, text: str, value: Any, **values: Any) -> ParameterError:
-        return ParameterError("{" + self.name + "} " + text, value=value, **values)
-
-
-def _listed(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _integer(default: int | str | None, text: str, **more: Any) -> Any:
-    return _declared("integer", default, text, metavar=more.pop("metavar", "N"), **more)
-
-
-def _number(default: float | str | None, text: str, **more: Any) -> Any:
-    return _declared("number", default, text, **more)
-
-
-def _fraction(text: str, metavar: str, **more: Any) -> Any:
-    return _number(None, text, low=0, below=1, metavar=metavar, **more)
-
-
-def _choice(default: str | None, choices: tuple[str, ...], text: str, **more: Any) -> Any:
-    metavar = more.pop("metavar", "NAME")
-    return _declared("choice", default, text, choices=choices, metavar=metavar, **more)
-
-
-def _declared(kind: Kind, default: Any, text: str, **more: Any) -> Any:
-    return field(default=default, metadata={"parameter": Parameter(kind, default, text, **more)})
-
-
-def table(declared: Any) -> dict[str, Parameter]:
-    """Return the parameters that a class declares, by name."""
-    return {
-        each.name: replace(each.metadata["parameter"], name=each.name)
-        for each in fields(declared)
-        if "parameter" in each.metadata
-    }
-
-
-def check_values(record: Any, parameters: Mapping[str, Parameter]) -> None:
-    """Reject values that are out of range; None stands for a default that is derived later."""
-    for name, parameter in parameters.items():
-        if getattr(record, name) is not None:
-            parameter.convert(getattr(record, name))
-
-
 # Headings of --help.
 BASE_MODELS, ESTIMATE, SEARCH, RANKING = "Base models", "Estimate", "Search", "Ranking"
 SEARCH_SPACE = "Search space: a number, a list 1,10 or a range 1..10[:log|:linear]"
@@ -201,29 +75,29 @@ ONE_MODEL = "cwsvm trains one model on all of P and all of U"
 class MethodParameters:
     """A method and its parameters; None means that the default is derived from the data."""
 
-    method: MethodName = _choice("resvm", METHOD_NAMES, "resvm, bagging or cwsvm.")
-    n_models: int | None = _integer(
+    method: MethodName = choice("resvm", METHOD_NAMES, "resvm, bagging or cwsvm.")
+    n_models: int | None = integer(
         None, "Number of ensemble members.", low=1, high=MAX_MEMBERS,
         shown="50; with {auto}, 15 for each of its settings", unused={"cwsvm": ONE_MODEL},
     )  # fmt: skip
-    n_pos: int | None = _integer(
+    n_pos: int | None = integer(
         None, "Rows of P per bag.", low=1, high=MAX_BAG_ROWS, shown="|P|, clamped to 5..200",
         unused={"bagging": ALL_OF_P, "cwsvm": ONE_MODEL},
     )  # fmt: skip
-    n_unl: int | None = _integer(
+    n_unl: int | None = integer(
         None, "Rows of U per bag.", low=1, high=MAX_BAG_ROWS, shown="twice {n_pos}, at most |U|/2",
         unused={"cwsvm": ONE_MODEL},
     )  # fmt: skip
-    w_pos: float | None = _number(
+    w_pos: float | None = number(
         None, "Weight of P relative to U, after correcting for class sizes.", positive=True,
         metavar="W", shown="0.7; 1 for cwsvm", unused={"bagging": "bagging fixes it at 1"},
     )  # fmt: skip
-    w_neg: float | None = _number(
+    w_neg: float | None = number(
         None, "Penalty for known negatives, relative to rows of U.", positive=True, metavar="W",
         shown="1", shared=True,
     )  # fmt: skip
-    c_unl: float = _number(1.0, "Penalty C for rows of U.", positive=True, letter="c", metavar="C")
-    c_pos: float | None = _number(
+    c_unl: float = number(1.0, "Penalty C for rows of U.", positive=True, letter="c", metavar="C")
+    c_pos: float | None = number(
         None, "cwsvm only: penalty C for rows of P, instead of {w_pos}.", positive=True,
         metavar="C",
         unused={
@@ -231,50 +105,50 @@ class MethodParameters:
             "bagging": "bagging derives it from {c_unl} and the bag sizes",
         },
     )  # fmt: skip
-    kernel: KernelName = _choice(
+    kernel: KernelName = choice(
         "rbf", KERNEL_NAMES,
         "linear, poly, rbf, sigmoid, precomputed (rows are 0:serial 1:K(x,x1) ...) or LIBSVM's"
         " number (0 to 4); for fingerprints, tanimoto (bits) or minmax (counts).",
         letter="t", panel=BASE_MODELS, shared=True,
     )  # fmt: skip
-    gamma: float | Literal["scale", "auto"] = _number(
+    gamma: float | Literal["scale", "auto"] = number(
         "scale",
         "Kernel coefficient: a number, scale = 1/(features x variance), or auto = 1/features.",
         positive=True, choices=("scale", "auto"), letter="g", metavar="G", panel=BASE_MODELS,
     )  # fmt: skip
-    degree: int = _integer(
+    degree: int = integer(
         3, "Degree of the poly kernel.", low=1, high=MAX_DEGREE, letter="d", metavar="D",
         panel=BASE_MODELS,
     )  # fmt: skip
-    coef0: float = _number(
+    coef0: float = number(
         0.0, "coef0 of the poly and sigmoid kernels.", letter="r", metavar="R", panel=BASE_MODELS
     )
-    feature_weights: str = _declared(
+    feature_weights: str = declared(
         "words", "none",
         "Weight each feature by how well it alone separates P from U in the bag: none, relevance,"
         " or relevance:N, which raises the weights to the power N.",
         choices=("none", RELEVANCE), metavar="NAME", panel=BASE_MODELS, shared=True,
     )  # fmt: skip
-    solver: SolverName | Literal["auto"] = _choice(
+    solver: SolverName | Literal["auto"] = choice(
         "auto",
         ("auto", *SOLVER_NAMES),
         "auto, libsvm or liblinear; auto uses LIBLINEAR for linear members with bags of more than"
         " 5,000 rows.",
         advanced=True,
     )
-    bias: float | None = _number(
+    bias: float | None = number(
         None, "Value of LIBLINEAR's bias feature; -1 for no bias.", positive=True, also=NO_BIAS,
         letter="B", metavar="B", shown="the mean row norm of the bag", advanced=True,
     )  # fmt: skip
-    tolerance: float | None = _number(
+    tolerance: float | None = number(
         None, "Stopping tolerance of the solver.", positive=True, letter="e", metavar="E",
         shown="0.001; 0.01 for LIBLINEAR", advanced=True, shared=True,
     )  # fmt: skip
-    cache_mb: float = _number(
+    cache_mb: float = number(
         100.0, "Size of LIBSVM's kernel cache per thread.", positive=True, letter="m", metavar="MB",
         advanced=True, shared=True,
     )  # fmt: skip
-    seed: int = _integer(
+    seed: int = integer(
         0, "Random seed; the same seed and data give a byte-for-byte identical model.", low=0,
         panel="Running", shared=True,
     )  # fmt: skip
@@ -329,24 +203,24 @@ class Setting:
 class TrainingParameters:
     """Parameters of training that do not belong to a method."""
 
-    params: str | None = _declared(
+    params: str | None = declared(
         "text", None,
         "Parameters chosen by resvm tune (best.json). Explicit parameters take precedence.",
         metavar="FILE",
     )  # fmt: skip
-    auto: AutoName | None = _choice(
+    auto: AutoName | None = choice(
         None, AUTO_NAMES,
         "First score up to 15 settings out of bag (takes seconds), then pool the best ones or, with"
         " single, use only the best one. Explicit parameters are kept.",
         metavar="[single]",
     )  # fmt: skip
-    decision: RuleName | None = _choice(
+    decision: RuleName | None = choice(
         None, RULE_NAMES,
         "How decision values are computed: votes (as in the paper) or mean (the members' mean"
         " value, which ranks better).",
         metavar="RULE", shown="votes; mean with {auto} and in rank",
     )  # fmt: skip
-    scale: ScaleChoice | Literal["none"] = _choice(
+    scale: ScaleChoice | Literal["none"] = choice(
         "none", ("none", *SCALING_NAMES, "auto"),
         "none, minmax, maxabs, standard, quantile (each value's rank), or auto (what resvm check"
         " advises, if out-of-bag scores confirm it). Learned from P and U, and applied by predict.",
@@ -358,61 +232,61 @@ class TrainingParameters:
 class TuningParameters:
     """How candidates are found and scored; None means that other parameters set the default."""
 
-    metric: MetricName = _choice(
+    metric: MetricName = choice(
         "roc_areas", METRIC_NAMES,
         "roc_areas (the mean of four ROC AUCs: full and partial, by votes and by mean value),"
         " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with the suffix"
         " _of_mean), pu_score (as in the paper) or pu_score_pooled.",
         shown="roc_areas; roc_auc_of_mean with {search:informed}", panel=ESTIMATE,
     )  # fmt: skip
-    up_to: float = _number(
+    up_to: float = number(
         0.2, "Fraction of U covered by partial_roc_auc.", positive=True, high=1, metavar="F",
         advanced=True,
     )  # fmt: skip
-    oob: bool = _declared(
+    oob: bool = declared(
         "flag", False, "Score out of bag, which is ten times cheaper than ten folds (resvm only).",
         shown="on for resvm, unless {folds} is given", panel=ESTIMATE,
     )  # fmt: skip
-    folds: int = _integer(
+    folds: int = integer(
         10, "Score by cross-validation with N folds.", low=2, letter="v", panel=ESTIMATE
     )
-    repeats: int = _integer(
+    repeats: int = integer(
         1, "Repeat cross-validation N times with different folds.", low=1, advanced=True
     )
-    search: SearchName = _choice(
+    search: SearchName = choice(
         "random", SEARCH_NAMES,
         "informed (settings that work well on most data), random or grid.",
         shown="informed if scored out of bag without ranges, else random", panel=SEARCH,
     )  # fmt: skip
-    committee: int = _integer(
+    committee: int = integer(
         1, "Pool the K best settings.", low=1, metavar="K",
         shown="6 with {search:informed}, else 1", panel=SEARCH,
     )  # fmt: skip
-    trials: int = _integer(
+    trials: int = integer(
         100, "Number of candidates that a random search draws.", low=1, panel=SEARCH
     )
-    max_extensions: int = _integer(
+    max_extensions: int = integer(
         3, "How many times to extend a range whose best value is at its edge.", low=0,
         advanced=True,
     )  # fmt: skip
-    n_models: int | None = _integer(
+    n_models: int | None = integer(
         None, "Number of members.", low=1, high=MAX_MEMBERS,
         shown="50; in a committee, 15 for each setting",
     )  # fmt: skip
-    max_unl: int = _integer(
+    max_unl: int = integer(
         5000, "Score candidates on at most N rows of U, drawn at random.", low=10,
         shown="5000; 1500 with {search:informed}", advanced=True,
     )  # fmt: skip
-    gram_mb: float = _number(
+    gram_mb: float = number(
         1024.0, "Memory for kernel values that candidates share.", low=0, metavar="MB",
         shown="1024; 150 with {search:informed}", advanced=True,
     )  # fmt: skip
-    contamination_pos: float | None = _fraction(
+    contamination_pos: float | None = fraction(
         "Fraction of P believed to be negative; narrows the default ranges.",
         "A",
         panel=SEARCH_SPACE,
     )
-    contamination_unl: float | None = _fraction(
+    contamination_unl: float | None = fraction(
         "Fraction of U believed to be positive; narrows the default ranges.",
         "B",
         panel=SEARCH_SPACE,
@@ -423,26 +297,26 @@ class TuningParameters:
 class RankingParameters:
     """Which rows a ranking lists, and what it reports about each."""
 
-    audit: bool = _declared(
+    audit: bool = declared(
         "flag", False, "List the known positives instead, most suspicious first.", panel=RANKING
     )
-    contamination_pos: float | None = _fraction(
+    contamination_pos: float | None = fraction(
         "Fraction of P that is negative.", "A", shown="estimated", panel=RANKING
     )
-    contamination_unl: float | None = _fraction(
+    contamination_unl: float | None = fraction(
         "Fraction of U that is positive.", "B", shown="estimated", panel=RANKING
     )
-    fdr: float | None = _number(
+    fdr: float | None = number(
         None, "Write the longest list whose expected false discovery rate is at most Q.",
         positive=True, below=1, metavar="Q", panel=RANKING,
     )  # fmt: skip
-    with_known: bool = _declared(
+    with_known: bool = declared(
         "flag", False, "Rank the rows of P together with the rows of U.", panel=RANKING
     )
-    top: int | None = _integer(
+    top: int | None = integer(
         None, "Write only the first N rows.", low=1, letter="k", panel=RANKING
     )
-    next: int | None = _integer(
+    next: int | None = integer(
         None,
         "Write the N rows to test next: the top rows, without near-duplicates and with one row per"
         " group, plus some to learn from ({explore}).",
@@ -450,7 +324,7 @@ class RankingParameters:
         high=MAX_BATCH,
         panel=RANKING,
     )
-    explore: float | None = _number(
+    explore: float | None = number(
         None,
         "With {next}: the fraction of these rows chosen because members disagree on them most.",
         low=0,
@@ -459,7 +333,7 @@ class RankingParameters:
         shown="0",
         panel=RANKING,
     )
-    why: int | None = _integer(
+    why: int | None = integer(
         None,
         "For the top N rows, show which known positives support them, which rows of U count"
         " against them, and which features matter most (linear models: features only).",

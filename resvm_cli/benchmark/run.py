@@ -39,7 +39,7 @@ from resvm_cli.benchmark.results import (
 )
 from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
-from resvm_cli.parameters import Kind, Parameter
+from resvm_cli.parameter_types import Kind, Parameter
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share

@@ -28,6 +28,7 @@ from resvm_cli.options.running import (
 )
 from resvm_cli.options.training import GROUPS, DataOptions, TableOptions, given_values
 from resvm_cli.options.values import parse_task
+from resvm_cli.parameter_types import Parameter
 from resvm_cli.parameters import (
     METHOD_TABLE,
     RANGE_HELP,
@@ -35,7 +36,6 @@ from resvm_cli.parameters import (
     SHARED_NAMES,
     TUNED_METHOD,
     TUNING_TABLE,
-    Parameter,
 )
 from resvm_cli.report.console import rendered
 from resvm_cli.report.terminal import in_options, print_json, say, say_row

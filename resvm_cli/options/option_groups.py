@@ -22,7 +22,7 @@ from resvm_cli.errors import CommandLineError, Message
 from resvm_cli.files.atomic import check_outputs
 from resvm_cli.files.streams import STDIN
 from resvm_cli.options.values import offered
-from resvm_cli.parameters import Parameter
+from resvm_cli.parameter_types import Parameter
 from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import in_options
 

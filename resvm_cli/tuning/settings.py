@@ -14,6 +14,7 @@ import numpy as np
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.model.plan import DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS, default_n_pos
+from resvm_cli.parameter_types import Parameter, check_values
 from resvm_cli.parameters import (
     FEATURE_KERNELS,
     METHOD_NAMES,
@@ -24,10 +25,8 @@ from resvm_cli.parameters import (
     TUNING_TABLE,
     MethodName,
     MethodParameters,
-    Parameter,
     ScalingName,
     TuningParameters,
-    check_values,
 )
 from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
