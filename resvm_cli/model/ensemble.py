@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -89,12 +90,10 @@ class Ensemble:
 
     def sections(self) -> Iterator[Ensemble]:
         """Yield runs of consecutive members that can be scored together."""
-        first = 0
-        for number, group in enumerate(self.groups):
-            following = self.groups[number + 1 : number + 2]
-            if not following or self._section_key(group) != self._section_key(following[0]):
-                yield self.part(first, group.members.stop) if first or following else self
-                first = group.members.stop
+        runs = [list(groups) for _, groups in groupby(self.groups, self._section_key)]
+        for run in runs:
+            whole = len(runs) == 1
+            yield self if whole else self.part(run[0].members.start, run[-1].members.stop)
 
     def _section_key(self, group: Group) -> tuple[object, ...]:
         weighted = self.members[group.members.start].weights is not None

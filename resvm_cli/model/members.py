@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels, libsvm, smo
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.liblinear import LinearTrainer
 from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import LinearSolution, Problem, Solution
@@ -177,15 +179,15 @@ def fit_members(
 def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
     """Group consecutive members with the same kernel, without weights or standardization."""
 
-    def setting(problem: Problem) -> tuple[object, ...]:
+    def setting(problem: Problem) -> tuple[Kernel, ScalingName | None, bool]:
         return problem.kernel, problem.scale, problem.relevance_power is None
 
     groups: list[Group] = []
-    for number, problem in enumerate(problems):
-        first = number
-        if number and setting(problem) == setting(problems[number - 1]):
-            first = groups.pop().members.start
-        groups.append(Group(problem.kernel, range(first, number + 1), scaling=problem.scale))
+    first = 0
+    for (kernel, scale, _), some in groupby(problems, setting):
+        members = range(first, first + len(list(some)))
+        groups.append(Group(kernel, members, scaling=scale))
+        first = members.stop
     return tuple(groups)
 
 
