@@ -10,7 +10,7 @@ from perf.case import Asked, Case, Group
 from perf.measure import Failed, Run, Steps, run
 from perf.sizes import Sizes
 
-LONG = 10.0  # seconds; longer cases are run once
+LONG = 3.0  # seconds; longer cases are run once
 STARTS = 3  # runs of the start-up command: a difference is only as precise as both times
 
 
