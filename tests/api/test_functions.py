@@ -16,7 +16,7 @@ from sklearn.datasets import load_svmlight_file
 import resvm_cli
 from resvm_cli.api import matrices, results
 from resvm_cli.errors import DataError, ModelError
-from resvm_cli.model import members
+from resvm_cli.model import out_of_bag
 from tests.conftest import write_svm
 from tests.programs import run, script_command
 
@@ -233,7 +233,7 @@ def test_out_of_bag_values_are_those_stored_with_the_model(labelled):
 def test_where_a_sample_is_stored_all_rows_are_scored(labelled, decision, monkeypatch):
     keywords = {"oob": True, "n_models": 20, "decision": decision, "groups": labelled.groups}
     whole = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
-    monkeypatch.setattr(members, "_sample_size", lambda plan: 40)
+    monkeypatch.setattr(out_of_bag, "_sample_size", lambda plan: 40)
     some = resvm_cli.fit(labelled.X, labelled.y, **keywords).oob
     assert whole is not None
     assert some is not None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resvm_cli.model import members, out_of_bag
+from resvm_cli.model import out_of_bag
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import (
@@ -253,7 +253,7 @@ def test_members_are_scored_in_as_many_batches_as_memory_needs(monkeypatch):
 def test_a_sample_takes_a_fifth_of_the_time_of_training(rows, sizes, n_models, expected):
     params = MethodParameters(n_models=n_models, n_pos=sizes[0], n_unl=sizes[1])
     chosen = ModelPlan.from_plan(resolve_defaults(params, *rows, 5, lambda: 1.0))
-    assert members._sample_size(chosen) == expected
-    sample = members.OutOfBagSample.from_plan(chosen)
+    assert out_of_bag._sample_size(chosen) == expected
+    sample = out_of_bag.OutOfBagSample.from_plan(chosen)
     assert len(sample.positive) == min(rows[0], round(expected / 3))
     assert len(np.unique(sample.unlabeled)) == len(sample.unlabeled)
