@@ -155,15 +155,11 @@ class Cluster:
     ) -> None:
         self._client, self._where, self._timeout = client, where, timeout
         self._announce = announce
-        self._n_threads = 1
+        self.n_workers = 1  # threads of all workers
         self._checked: set[str] = set()  # addresses of workers
         self._last_look = self._last_seen = time.monotonic()
         self._sent: tuple[Any, Any] | None = None  # shared data and its future
         self._sending: futures.Future[Any] | None = None
-
-    @property
-    def n_workers(self) -> int:
-        return self._n_threads
 
     def shake_hands(self) -> None:
         """Wait for workers and check their versions."""
@@ -177,8 +173,8 @@ class Cluster:
                 )
             time.sleep(min(WAIT_SECONDS, self._timeout / 10))
         self._check(threads)
-        self._n_threads = sum(threads.values())
-        self._announce(f"{len(threads)} workers with {self._n_threads} threads at {self._where}")
+        self.n_workers = sum(threads.values())
+        self._announce(f"{len(threads)} workers with {self.n_workers} threads at {self._where}")
 
     def _check(self, workers: Iterable[str]) -> None:
         """Require our versions on new workers; announce workers that round differently."""
@@ -228,7 +224,7 @@ class Cluster:
         try:
             while True:
                 self._look()
-                while (batch := batches.next(len(running), self._n_threads)) is not None:
+                while (batch := batches.next(len(running), self.n_workers)) is not None:
                     sent = self._send(shared)
                     with self._named_if_gone():
                         future = self._client.submit(work, function, sent, batch, pure=False)
@@ -332,7 +328,7 @@ class Cluster:
         threads = self._ask(self._client.nthreads) if self._client.status == "running" else {}
         if threads:
             self._last_seen = now
-            self._n_threads = sum(threads.values())
+            self.n_workers = sum(threads.values())
             self._check(threads)
         if now - self._last_seen > self._timeout:
             raise self._gone("no workers are left")
