@@ -408,6 +408,13 @@ def changed_grid(**changes):
     [
         ("[]", "not JSON written by resvm"),
         ("{}", "contains no grids"),
+        (json.dumps({**ONE_CANDIDATE, "format": 99}), "contains no grids"),
+        (json.dumps({**ONE_CANDIDATE, "kind": "else"}), "contains no grids"),
+        (json.dumps({**ONE_CANDIDATE, "data_sets": []}), "data_sets is missing"),
+        (
+            json.dumps({**ONE_CANDIDATE, "data_sets": {"default": 1}}),
+            "there is no grid for default",
+        ),
         (changed_grid(kernel="cubic"), "default: kernel is 'cubic'"),
         (changed_grid(gamma="0.1..1"), "must be a list of values"),
         (changed_grid(gamma=0.1), "'gamma' is not a parameter with values"),

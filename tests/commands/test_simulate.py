@@ -18,6 +18,7 @@ RNG = np.random.default_rng(3)
 FEATURES = RNG.standard_normal((300, 4))
 LABELS = RNG.integers(0, 3, 300)
 ONE = ["--positive-label", 1]
+SIZES = ["--n-pos", 5, "--n-unl", 5]
 NINE = ["--positive-label", 9, "--n-pos", 5, "--n-unl", 5]
 NAMES = [f"gene {number}" for number in range(300)]
 
@@ -117,6 +118,7 @@ def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
         (["--synthetic", "--n-unl", 10**20], 2, "--n-unl must be at most 2**53"),
         (["--synthetic", "--decimals", 400], 2, "between 0 and 17"),
         (["--synthetic", "--decimals", -5], 2, "between 0 and 17"),
+        (["--data", "data.svm", *ONE, *SIZES, "--decimals", 3], 2, "--decimals requires"),
         (["--synthetic", "--labelling", "odd"], 2, "random or biased"),
         (["--synthetic", "-o", "data.svm"], 2, "exists"),
         (["--synthetic", "-o", ""], 2, "-o must be a directory name"),

@@ -215,6 +215,10 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("--metric", "accuracy"), "--metric must be"),
         (("--search", "bayes"), "--search must be"),
         (("--method", "bagging", "--oob"), "--oob works only for resvm"),
+        (
+            ("--folds-file", "f", "--repeats", "2"),
+            "give either --folds-file or --repeats, not both",
+        ),
         (("--search", "halving"), "--search must be"),
         (("--n-models", "auto"), "--n-models"),
         (("--outer", "2"), "--outer"),

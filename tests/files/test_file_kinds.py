@@ -228,6 +228,14 @@ def test_molecules_in_sdf_get_the_commands_that_make_fingerprints(text):
     assert command in hint
 
 
+def test_advice_on_molecules_from_stdin_has_a_name_to_replace():
+    with pytest.raises(ForeignFormat) as caught:
+        list(require_svmlight([FOREIGN["sdf"]], "stdin"))
+    hint = caught.value.hint.render(option_name)
+    assert "SMILES and name to FILE.smi, for" in hint
+    assert "resvm convert FILE.smi --no-header" in hint
+
+
 @pytest.mark.parametrize("text", [b"1 1:2 # V2000\n", b"1 1:2 # M  END\n", b"$$$$,a\n1,2\n"])
 def test_words_of_sdf_in_other_files_do_not_make_them_molecules(text):
     assert kind_of(text) != "sdf"

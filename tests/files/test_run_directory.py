@@ -7,7 +7,10 @@ import json
 import pytest
 
 from resvm_cli.errors import FileError, ParameterError
-from resvm_cli.files.run_directory import RunDirectory
+from resvm_cli.files import run_directory
+from resvm_cli.files.json_files import read_sealed, write_sealed
+from resvm_cli.files.run_directory import RunDirectory, TaskFiles
+from resvm_cli.running.run import Share
 
 SETTINGS = {"seed": 1, "space": {"c": "1..2"}}
 
@@ -121,3 +124,50 @@ def test_where_lines_stand_alone_damaged_ones_are_taken_out_and_named(tmp_path):
         assert [record["trial"] for record in records] == [0, 2, 4]
     assert [line.rpartition(":")[2] for line in made.damaged] == ["2", "4", "6"]
     assert path.read_bytes() == lines[0] + lines[2] + lines[4]
+
+
+def test_a_log_without_its_settings_is_refused(tmp_path):
+    filled(tmp_path / "t")
+    (tmp_path / "t" / "settings.json").unlink()
+    with (
+        pytest.raises(FileError, match=r"t: settings\.json is missing"),
+        run(tmp_path / "t").opened(),
+    ):
+        pass
+
+
+def task_files(path, settings=SETTINGS):
+    return TaskFiles(str(path), settings, lambda record: "trial" in record)
+
+
+def test_records_of_tasks_are_read_again(tmp_path, monkeypatch):
+    files, records = task_files(tmp_path), [{"trial": 0}]
+    assert files.read() == []
+    monkeypatch.setattr(run_directory, "SAVED_SECONDS", -1.0)
+    with files.saving("round 1", Share(1, 2), records) as add:
+        add({"trial": 1})
+        assert files.read() == [{"trial": 0}, {"trial": 1}]  # before the end
+    (tmp_path / "tasks" / ".resvm-new-1").write_text("a file that is being written")
+    assert task_files(tmp_path).read() == [{"trial": 0}, {"trial": 1}]
+    with pytest.raises(ParameterError, match="different settings: seed"):
+        task_files(tmp_path, SETTINGS | {"seed": 2}).read()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "else"},
+        {"format": 99},
+        {"settings": []},
+        {"records": {}},
+        {"records": [{"number": 1}]},
+        {"records": None},
+    ],
+)
+def test_damaged_records_of_tasks_are_refused(changes, tmp_path):
+    with task_files(tmp_path).saving("round 1", Share(1, 2), [{"trial": 0}]):
+        pass
+    (path,) = (tmp_path / "tasks").iterdir()
+    write_sealed(str(path), read_sealed(str(path)) | changes)
+    with pytest.raises(FileError, match="not written by a task, or damaged"):
+        task_files(tmp_path).read()

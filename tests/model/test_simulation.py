@@ -78,3 +78,9 @@ def test_the_synthetic_problem_is_the_papers():
     assert points[4000:].mean(axis=0) == pytest.approx([0, 0], abs=0.15)
     angles = np.arctan2(points[4000:, 1], points[4000:, 0])
     assert kstest((angles + np.pi) / (2 * np.pi), "uniform").pvalue > 0.01
+
+
+def test_values_too_large_for_biased_labeling_are_refused():
+    rows = Rows.from_dense(np.array([[1e308] * 9, [-1e308] * 9]))
+    with pytest.raises(DataError, match="too large for biased labeling"):
+        biased_chances(rows, np.random.default_rng(0))

@@ -120,3 +120,22 @@ def test_numbers_with_separators_are_no_categories(cell, advice):
 def test_dates_and_the_like_are_texts(cell):
     assert is_text([(column(cell), 0)], "a")
     assert is_text([(column(cell, decimal_comma=True), 0)], "a")
+
+
+@pytest.mark.parametrize("wrong", ["", " ", "a\nb", "a\rb"])
+def test_an_id_is_one_line_that_is_not_empty(wrong):
+    where = lambda row, column: f"{row}:{column}"  # noqa: E731
+    block = TableBlock([["a", " b ", wrong, ""]], 4, where, np.arange(4))
+    with pytest.raises(DataError, match=r"(?s)^2:0: .* is not a valid id"):
+        ids_of(block, 0)
+    assert ids_of(TableBlock([["a", " b "]], 2, where, np.arange(2)), 0) == ["a", "b"]
+
+
+def test_numbers_as_texts_read_back_and_missing_ones_are_empty():
+    assert texts_of(np.array([0.1, np.nan, 2.0])) == ["0.1", "", "2"]
+
+
+def test_a_label_that_is_missing_is_refused_with_its_place():
+    block = TableBlock([np.array([1.0, np.nan])], 2, lambda row, _: f"row {row}", np.arange(2))
+    with pytest.raises(DataError, match="row 1: "):
+        labels_of(block, 0, "y")

@@ -20,7 +20,7 @@ from resvm_cli.files import delimited
 from resvm_cli.files.svmlight import read_file
 from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import ColumnRoles, TableReading
-from tests.conftest import assert_exit
+from tests.conftest import assert_exit, train_arguments
 from tests.programs import run
 
 CSV = (
@@ -273,6 +273,10 @@ def test_names_are_not_taken_for_categories(resvm, folder):
         (("--positive-label", "g"), "--positive-label needs --label-column"),
         (("--missing", "guess"), "got 'guess'"),
         (("--to", "xls"), "got 'xls'"),
+        (("-P", "p", "-U", "u", "--to", "csv", *ROLES), "are written as svmlight text"),
+        (("--map", "-"), "--map cannot write to stdout"),
+        (("--bits", 4), "--bits must be between 16 and"),
+        (("--radius", 99), "and --radius between 0 and"),
         (("--separator", "ab"), "--separator must be one character or tab, got 'ab'"),
     ],
 )
@@ -281,6 +285,51 @@ def test_contradictions_are_refused_before_anything_is_written(arguments, messag
     assert message in ran.err
     assert [path.name for path in folder.iterdir()] == ["d.csv"]
     assert (folder / "d.csv").read_bytes() == CSV
+
+
+def test_svmlight_text_has_no_names_for_a_map_and_no_model_gives_them(resvm, folder, problem):
+    text = b"1 qid:1 1:2 # a\n0 qid:2 2:3 # b\n"
+    ran = converted(resvm, folder, "-", "--map", "m", "-o", "x", stdin=text, code=2)
+    assert "--map requires a table" in ran.err
+    assert resvm(*train_arguments(problem), "--n-models", 2, "-o", folder / "model").code == 0
+    ran = converted(resvm, folder, "d.csv", "--like", "model", code=4)
+    assert "model: was not trained on a table, so it has no column names" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("csv", ["qid: fields are kept only in svmlight text"]),
+        ("npy", ["qid: fields are kept only", "a .npy file contains only features"]),
+        ("svmlight", []),
+    ],
+)
+def test_what_a_format_cannot_hold_is_told(form, told, resvm, folder):
+    text = b"1 qid:1 1:2 # a\n0 qid:2 2:3 # b\n"
+    ran = converted(resvm, folder, "-", "--to", form, "-o", f"x.{form}", stdin=text)
+    found = [line for line in ran.err.splitlines() if "qid:" in line or "a .npy file" in line]
+    assert len(found) == len(told)
+    assert all(one in line for one, line in zip(told, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("limit", "form", "told"),
+    [
+        ("MAX_DENSE_CELLS", "npy", "a dense matrix of 2 x 3"),
+        ("MAX_CSV_FEATURES", "csv", "3 features"),
+    ],
+)
+def test_a_matrix_too_large_for_a_dense_format_is_refused(limit, form, told, folder, monkeypatch):
+    from resvm_cli.commands.convert import convert as module
+
+    (folder / "x.svm").write_text("1 1:2 3:1\n0 2:3\n")
+    monkeypatch.setattr(module, limit, 2)
+    source, target = str(folder / "x.svm"), str(folder / "x")
+    request = ConvertRequest(source, TableReading(), target, form=form)
+    with pytest.raises(DataError, match=told) as caught:
+        convert_job(request, Run())
+    assert "sparse" in str(caught.value.hint)
+    assert not (folder / "x").exists()
 
 
 NUMBERS = st.one_of(
