@@ -200,7 +200,7 @@ def gaps(files: BenchmarkFiles, published: tables.PublishedTable) -> tuple[Gap, 
     else:
         found += [Gap(OWN, task, EVERY, 0, None, _reason(one)) for task, one in missing.items()]
     alike = Counter(replace(gap, setting=EVERY) for gap in found)
-    n_settings = len({gap.setting for gap in found})
+    n_settings = len({setting for setting, *_ in done} | {gap.setting for gap in found})
     merged = []  # one line for cells that are missing in every setting for the same reason
     for gap in found:
         everywhere = replace(gap, setting=EVERY)

@@ -308,6 +308,18 @@ def test_cells_that_are_missing_are_named(tmp_path):
     assert not any(gap.method == "cwsvm-published" and gap.task == "cancer" for gap in run.gaps)
 
 
+def test_what_one_setting_has_is_not_said_to_be_missing_everywhere(tmp_path):
+    lines = [
+        line
+        for line in fake.results(repetitions=2, tasks=ALL_TASKS, curves=False)
+        if line["task"] != "mnist-1" or line["setting"] == "semi-supervised"
+    ]
+    planned = {"tasks": ALL_TASKS, "missing": [], "repetitions": fake.repetitions(2)}
+    run = reported(tmp_path / "run", lines, **planned)
+    found = [(gap.setting, gap.method) for gap in run.gaps if gap.task == "mnist-1"]
+    assert found == [("supervised", "all"), ("pu", "all")]
+
+
 def test_a_missing_data_set_explains_all_its_classes(tmp_path):
     missing = [{"task": "sensit", "file": "combined_scale.bz2", "fetch": ""}]
     run = reported(tmp_path / "run", fake.results(repetitions=1), missing=missing,
