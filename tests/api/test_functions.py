@@ -321,6 +321,36 @@ def test_a_model_ranks_the_rows_it_was_trained_on_and_no_others(labelled, tmp_pa
         resvm_cli.rank(labelled.X, labelled.y, model=model, n_models=3)
 
 
+@pytest.mark.parametrize("intervals", [True, False])
+def test_the_columns_of_a_ranking_have_names_of_their_own(labelled, intervals):
+    found = resvm_cli.rank(labelled.X, labelled.y, n_models=9, intervals=intervals)
+    columns = found.columns
+    assert found.members.tolist() == columns["members"]
+    for name in ("rank_low", "rank_high"):
+        bounds = getattr(found, name)
+        assert (bounds is None) != intervals
+        assert columns[name] == ([None] * len(found) if bounds is None else bounds.tolist())
+    assert found.expected_false is None
+    assert set(found.further) <= set(columns)
+    audited = resvm_cli.rank(labelled.X, labelled.y, n_models=9, audit=True, intervals=False)
+    assert len(audited.expected_false) == len(audited)
+    assert audited.precision is None
+
+
+def test_labels_of_which_none_is_unlabeled_are_refused(labelled):
+    with pytest.raises(ValueError, match="positive_label and negative_label are the same label"):
+        resvm_cli.fit(labelled.X, labelled.y, positive_label=1, negative_label=1)
+    with pytest.raises(ValueError, match="every row is a known positive or negative"):
+        resvm_cli.fit(labelled.X, labelled.y, positive_label=1, negative_label=0)
+
+
+def test_a_model_of_format_1_is_not_saved_again(tmp_path):
+    model = resvm_cli.load(Path(__file__).parents[1] / "golden" / "format-1")
+    with pytest.raises(ModelError, match="has format 1, but this version writes"):
+        model.save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
 def test_a_model_ranks_only_with_the_weights_it_was_trained_with(labelled):
     weights = np.linspace(0.5, 1.0, len(labelled.y))
     plain = resvm_cli.fit(labelled.X, labelled.y, n_models=9)

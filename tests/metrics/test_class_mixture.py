@@ -282,6 +282,14 @@ def test_tested_rows_move_the_curve_to_their_outcomes():
     assert none.contamination_unl.value < every.contamination_unl.value
 
 
+def test_resamples_that_tested_rows_rule_out_are_not_drawn():
+    drawn = Drawn(0.0, 0.3, apart=1.5, n_pos=100, n_unl=1000)
+    numbers = np.random.default_rng(1).choice(1000, 40, replace=False)
+    tested = RankedOutcomes.from_rows(numbers, np.full(40, True), drawn.unlabeled)
+    assert drawn.fitted().resampled.b.min() < 0.5
+    assert drawn.fitted(tested=tested).resampled.b.min() > 0.5
+
+
 def test_probability_never_rises_down_the_list_and_adds_up_to_precision():
     drawn = Drawn(0.0, 0.2, n_pos=100, n_unl=1000)
     for known in ({}, {"b": 0.2}, {"tested": outcomes(drawn, np.arange(150, 250))}):

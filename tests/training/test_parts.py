@@ -256,6 +256,15 @@ def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize("encoding", [{}, {"columns": 3}, {"features": ["a", "a"]}])
+def test_a_part_with_a_damaged_encoding_is_refused(encoding, tmp_path):
+    params = MethodParameters(n_models=2, n_unl=20)
+    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())
+    _edit(tmp_path / "a/part.json", lambda header: header["description"].update(encoding=encoding))
+    with pytest.raises(ModelError, match=r"part\.json"):
+        merge([str(tmp_path / "a")], str(tmp_path / "m"), Run())
+
+
 def test_a_member_with_another_number_is_refused_and_trained_again(tmp_path):
     settings, path = [Setting(MethodParameters(n_models=2, n_unl=20))], tmp_path / "a"
     train_members(data(), settings, range(2), str(path), Run())

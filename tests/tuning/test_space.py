@@ -170,3 +170,14 @@ def test_stated_contamination_narrows_bags_of_p_and_weights():
     given = [parse_axis("w_pos", "1..9")]
     space = default_space("resvm", "rbf", 90, 900, 0.1, given, contamination_pos=0.2)
     assert {axis.name: axis.high for axis in space.axes}["w_pos"] == 9.0
+
+
+def test_the_nearest_value_of_a_list_is_one_of_it():
+    listed = parse_axis("c_unl", "0.1,1,30")
+    assert [listed.nearest(value) for value in (0.01, 0.9, 20.0)] == [0.1, 1.0, 30.0]
+    assert [listed.edge(value) for value in (0.1, 1.0, 30.0)] == [-1, 0, 1]
+
+
+def test_the_edges_of_a_plain_range_are_its_ends():
+    axis = Axis("w_pos", 1.0, 3.0)
+    assert [axis.edge(value) for value in (1.0, 2.0, 3.0)] == [-1, 0, 1]

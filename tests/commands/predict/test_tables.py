@@ -145,6 +145,16 @@ def test_missing_values_are_filled_in_as_in_training(folder):
         predicted(folder, "gaps.csv", TableReading(ColumnRoles(missing="drop")))
 
 
+def test_rows_that_training_would_drop_are_refused_since_every_row_is_predicted(tmp_path):
+    source = TrainingInput(data=write(tmp_path / "t.csv", ROWS), table=reading("drop"))
+    train(source, CHOICE, str(tmp_path / "m"), Run())
+    write(tmp_path / "whole.csv", [[row[0], 1, 2, *row[3:]] for row in NEW], OWN)
+    assert predicted(tmp_path, "whole.csv")
+    write(tmp_path / "gaps.csv", [[row[0], "", *row[2:]] for row in NEW], OWN)
+    with pytest.raises(DataError, match=r"gaps\.csv:2"):
+        predicted(tmp_path, "gaps.csv")
+
+
 def test_missing_values_that_training_did_not_have_are_filled_in_with_0_if_asked(tmp_path):
     whole = [[number, number % 7, number % 3] for number in range(60)]
     table = TableReading(ColumnRoles(label="c", positive_labels=("0",)))

@@ -131,6 +131,27 @@ def test_a_page_without_a_claim_says_what_can_be_said(result):
     assert "Suspects among the known positives are ranked, but not counted" in told
 
 
+def test_a_page_of_bagging_says_why_known_positives_have_no_values(result):
+    data = content(render_page(replace(result, recovery=None, n_suspects=None, known=None)))
+    assert any("Bagging has all of P in every bag" in told for told in data["made"])
+    assert data["recovery"] is None
+    assert not any("found by rank" in str(tile[0]) for tile in data["tiles"])
+
+
+def test_a_page_without_resamples_mentions_no_intervals(result):
+    assert any("intervals of ranks" in told for told in content(render_page(result))["made"])
+    data = content(render_page(replace(result, resamples=0)))
+    assert not any("intervals of ranks" in told for told in data["made"])
+
+
+@pytest.mark.parametrize(("n_listed", "shown"), [(7, 7), (None, 0)])
+def test_a_list_with_a_false_discovery_rate_has_its_length_on_the_page(n_listed, shown, result):
+    estimate = FdrEstimate(None, None, False, False, 50, fdr=0.05, n_listed=n_listed)
+    data = content(render_page(replace(result, fdr_estimate=estimate)))
+    assert ["rows listed at a false discovery rate of 0.05", shown] in data["tiles"]
+    assert not any("positives in U" in str(tile[0]) for tile in data["tiles"])
+
+
 def test_correlated_features_are_on_one_line_of_importance(result):
     first = [FeatureImportance(n, f"gene {n}", 0.12345, 0.01, 1) for n in range(10)]
     found = (*first, FeatureImportance(11, "size", 0.02, 0.03, 2))
