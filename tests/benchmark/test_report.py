@@ -340,8 +340,31 @@ def test_conclusions_are_graded(tmp_path):
     better = next(one for claim, one in findings.items() if "better than both others" in claim)
     assert better.finding == "confirmed"
     assert "published, same tasks: p 0.017" in better.evidence
-    w_pos = next(one for claim, one in findings.items() if "w_pos is largest" in claim)
-    assert w_pos.finding in ("confirmed", "not confirmed")
+
+
+@pytest.mark.parametrize(
+    ("n_pos", "w_pos", "expected"),
+    [
+        ((30, 20, 20), (1.0, 2.0, 1.5), ("confirmed", "confirmed")),
+        ((30, 20, 25), (1.0, 2.0, 2.0), ("weaker", "not confirmed")),
+        ((20, 20, 10), (3.0, 2.0, 1.0), ("weaker", "not confirmed")),
+        ((10, 20, 30), (1.0, 2.0, 3.0), ("not confirmed", "not confirmed")),
+    ],
+)
+def test_claims_about_tuned_parameters_are_graded_by_setting(n_pos, w_pos, expected, tmp_path):
+    of_setting = dict(zip(fake.SETTINGS, zip(n_pos, w_pos, strict=True), strict=True))
+    lines = fake.results(repetitions=2, curves=False)
+    for line in lines:
+        chosen = dict(zip(("n_pos", "w_pos"), of_setting[line["setting"]], strict=True))
+        line["parameters"] = {**line["parameters"], **chosen}
+    conclusions = reported(tmp_path / "run", lines).conclusions
+    found = [
+        one.finding
+        for words in ("smaller bags of P", "w_pos is largest")
+        for one in conclusions
+        if words in one.claim
+    ]
+    assert tuple(found) == expected
 
 
 def test_equal_results_confirm_no_difference(tmp_path):

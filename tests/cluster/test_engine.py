@@ -286,8 +286,11 @@ def test_the_rows_of_a_benchmark_are_sent_to_workers_that_cannot_read_them(
     cells = [Cell("own", "own", number, method="bagging") for number in range(2)]
     wanted = [measure(bench, cell)["result"] for cell in cells]
     path.unlink()
+    ticks: list[None] = []
     with connected(cluster.address, 20) as engine:
-        assert [one["result"] for one in engine.run(measure, bench, cells, tick, str)] == wanted
+        results = engine.run(measure, bench, cells, lambda: ticks.append(None), str)
+        assert [one["result"] for one in results] == wanted
+    assert ticks  # progress is shown while workers are busy
 
 
 def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(

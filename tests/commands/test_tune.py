@@ -215,6 +215,7 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("--metric", "accuracy"), "--metric must be"),
         (("--search", "bayes"), "--search must be"),
         (("--method", "bagging", "--oob"), "--oob works only for resvm"),
+        (("--w-neg", "2"), "known negatives, but there are none"),
         (
             ("--folds-file", "f", "--repeats", "2"),
             "give either --folds-file or --repeats, not both",

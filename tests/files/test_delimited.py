@@ -76,6 +76,32 @@ def test_blank_lines_around_the_stated_separator_are_counted_and_skipped(mark, b
         numbers_of(next(iter(found.blocks())), 1, "2")
 
 
+@pytest.mark.parametrize(
+    ("separator", "cell", "options", "value"),
+    [
+        (";", "3.5", {}, 3.5),
+        (";", "3,5", {"decimal_comma": True}, 3.5),
+        ("\u00a7", "3.5", {}, 3.5),
+        ("\u2503", "3.5", {}, 3.5),
+    ],
+)
+def test_numbers_are_the_same_in_a_second_pass(separator, cell, options, value):
+    lines = [separator.join(fields) for fields in (("a", "b"), ("1", "2"), (cell, "4"))]
+    found = table("\n".join(lines).encode(), separator=separator, **options)
+    for _ in range(2):
+        (block,) = found.blocks(numbers={0, 1})
+        assert numbers_of(block, 0, "a").tolist() == [1.0, value]
+        assert numbers_of(block, 1, "b").tolist() == [2.0, 4.0]
+
+
+def test_a_point_among_decimal_commas_is_refused_in_every_pass():
+    found = table(b"a;b\n1;2\n1.234;4\n", separator=";", decimal_comma=True)
+    for _ in range(2):
+        (block,) = found.blocks(numbers={0, 1})
+        with pytest.raises(DataError, match=r"t\.csv:3:1: '1\.234' in column 'a'"):
+            numbers_of(block, 0, "a")
+
+
 def test_a_given_separator_wins_over_the_one_that_the_file_states():
     assert table(b"sep=;\na,b\n1,2\n", separator=",").columns == ["a", "b"]
 

@@ -90,6 +90,12 @@ def test_votes_get_room_beside_sums():
         np.testing.assert_allclose(np.diff(edges), np.diff(edges)[0])
 
 
+@pytest.mark.parametrize("start", [-80.0, 2.0])
+def test_sums_without_votes_have_bins_of_one_width(start):
+    found = Histogram.from_scores(np.arange(300) < 50, np.linspace(start, start + 60, 300))
+    np.testing.assert_allclose(np.diff(found.edges), np.diff(found.edges)[0])
+
+
 @pytest.mark.parametrize("scores", [np.zeros(4), np.full(4, np.inf)])
 def test_a_histogram_of_equal_scores_has_a_width(scores):
     found = Histogram.from_scores(np.array([True, False, False, False]), scores)

@@ -272,3 +272,13 @@ def test_rows_without_features_are_not_weighted():
     given = data(features=np.zeros((N_ROWS, 2)))
     _, model = trained(given)
     assert all(member.weights is None for member in model.ensemble.members)
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 4, 6])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_bins_of_few_rows_are_their_quantiles(n_rows, sign):
+    columns = sign * np.column_stack([np.arange(1.0, n_rows + 1), np.arange(n_rows, 0, -1.0) ** 2])
+    fractions = [0.2, 0.4, 0.6, 0.8]
+    expected = np.quantile(columns, fractions, axis=0, method="inverted_cdf").T
+    found = FeatureBins.learn(Rows.from_dense(columns)).edges
+    np.testing.assert_array_equal(found, expected)

@@ -287,6 +287,15 @@ def test_parts_that_scored_other_rows_out_of_bag_are_not_joined(tmp_path):
         merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), Run())
 
 
+@pytest.mark.parametrize("number", [-1, 2**53, 1.0, True, None])
+def test_judged_rows_that_are_no_row_numbers_are_refused(number, tmp_path):
+    params = MethodParameters(n_models=2, n_unl=20)
+    train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())
+    _edit(tmp_path / "a/part.json", lambda header: header["judged"][1].append(number))
+    with pytest.raises(ModelError, match=r"part\.json"):
+        merge([str(tmp_path / "a")], str(tmp_path / "m"), Run())
+
+
 def test_another_part_is_not_written_over(tmp_path):
     params = MethodParameters(n_models=4, n_unl=20)
     train_members(data(), [Setting(params)], range(2), str(tmp_path / "a"), Run())

@@ -18,6 +18,7 @@ from resvm_cli.training.resource_budget import (
     MARGIN,
     MemoryEstimate,
     ResourceBudget,
+    bag_bytes,
     training_budget,
     training_estimate,
 )
@@ -85,6 +86,19 @@ def test_too_small_a_limit_is_refused_with_the_least_that_would_do(wide, tmp_pat
     least = re.search(r"--memory-mb must be at least (\d+) for this run, got 20", ran.err)
     assert least is not None
     assert run_resvm(*common, "--memory-mb", int(least[1]), "-q").code == 0
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "bag_size", "cache_mb", "expected"),
+    [
+        (30, 40, 100.0, 8 * 40**2 + 8 * 30**2 + 8 * 30 * 10),
+        (30, 40, 0.001, 1000 + 8 * 30**2 + 8 * 30 * 10),
+        (10**9, 40, 0.001, 1000),
+    ],
+)
+def test_a_bag_needs_its_kernel_values_its_cells_and_a_cache(n_rows, bag_size, cache_mb, expected):
+    data = MemoryData(rows(20), rows(30, seed=1))
+    assert bag_bytes(data, n_rows, bag_size, cache_mb) == expected
 
 
 def budget(data, plan, threads, limit_mb, **more):

@@ -287,6 +287,15 @@ def test_contradictions_are_refused_before_anything_is_written(arguments, messag
     assert (folder / "d.csv").read_bytes() == CSV
 
 
+def test_a_table_of_known_positives_is_not_split_into_p_and_u(resvm, folder):
+    text = b"y,a\ng,1\ng,2\n"
+    roles = ("--label-column", "y", "--positive-label", "g")
+    ran = converted(resvm, folder, "-", "-P", "p", "-U", "u", *roles, stdin=text, code=3)
+    assert "every row has the label g; no row is unlabeled" in ran.err
+    both = b"y,a\ng,1\nh,2\n"
+    assert converted(resvm, folder, "-", "-P", "p", "-U", "u", *roles, stdin=both).code == 0
+
+
 def test_svmlight_text_has_no_names_for_a_map_and_no_model_gives_them(resvm, folder, problem):
     text = b"1 qid:1 1:2 # a\n0 qid:2 2:3 # b\n"
     ran = converted(resvm, folder, "-", "--map", "m", "-o", "x", stdin=text, code=2)

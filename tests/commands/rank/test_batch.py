@@ -144,6 +144,8 @@ def test_the_summary_says_why_precision_is_unknown(resvm, tmp_path):
     told = resvm("rank", "--data", tmp_path / "all.svm", *known).err
     assert "unknown: positives found by tests are not a random sample of all positives" in told
     assert "at most" not in told
+    told = resvm("rank", "--data", tmp_path / "all.svm", *known, "--next", 7).err
+    assert "next  7 rows by rank" in told
 
 
 def test_the_batch_depends_on_no_threads():
