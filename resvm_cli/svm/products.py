@@ -170,16 +170,16 @@ class BagRows:
         return SparseBag.from_rows(self._rows)
 
     def bag(
-        self, numbers: IntArray, kernel: Kernel | None = None, *, needed: bool = False
+        self, numbers: IntArray, kernel: Kernel, *, needed: bool = False
     ) -> DenseBag | SparseBag | None:
         """Return a bag of these rows, or None if LIBSVM should use the rows themselves.
 
         With ``needed``, never return None: LIBSVM has no separate penalty for known negatives.
         """
-        is_needed = needed or (kernel is not None and not kernel.takes_scaling)
+        is_needed = needed or not kernel.takes_scaling
         if len(numbers) > MAX_ROWS and not is_needed:
             return None
-        if kernel is not None and len(numbers) > MAX_MATRIX_ROWS:
+        if len(numbers) > MAX_MATRIX_ROWS:
             raise ParameterError(
                 "a bag has {n_rows:,} rows, but the limit for the {name} kernel is {limit:,}: all"
                 " kernel values must fit in memory",
@@ -200,8 +200,7 @@ class BagRows:
         is_large = cells > MAX_CELLS if is_dense else n_entries > MAX_ENTRIES
         if is_large and not is_needed:
             return None
-        only_sparse = kernel is not None and (kernel.uses_minimum or kernel.is_precomputed)
-        if not is_dense or is_large or only_sparse:
+        if not is_dense or is_large or kernel.uses_minimum or kernel.is_precomputed:
             taken = rows.take(numbers)
             return SparseBag(features, Rows(taken.indptr, columns[taken.indices], taken.values))
         matrix = np.zeros((len(numbers), width))

@@ -25,7 +25,7 @@ KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in OF_FEA
 
 
 def whole_bag(rows):
-    return BagRows(rows).bag(np.arange(len(rows)))
+    return BagRows(rows).bag(np.arange(len(rows)), Kernel("rbf", 1.0))
 
 
 @pytest.mark.parametrize("kind", [DenseBag, SparseBag])
