@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from resvm_cli.errors import DataError
 
+if TYPE_CHECKING:
+    import bz2
+    import lzma
+
 PIECE = 1 << 20  # bytes per piece
 MAGICS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+_Decoder: TypeAlias = "bz2.BZ2Decompressor | lzma.LZMADecompressor | _Gzip | _Zstandard"
+
+
+def opening(pieces: Iterator[bytes], prefixes: Iterable[bytes]) -> bytes:
+    """Return the first bytes, which suffice to tell whether they begin with one of the prefixes."""
+    head = next(pieces, b"")
+    # a pipe may deliver a prefix in parts; do not wait for more if this cannot be one
+    while head and any(prefix != head and prefix.startswith(head) for prefix in prefixes):
+        more = next(pieces, b"")
+        if not more:
+            break
+        head += more
+    return head
 
 
 def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
     """Return the pieces, decompressed if the first bytes are a known magic number."""
-    head = next(raw, b"")
-    # a pipe may deliver a magic number in parts; do not wait for more if this is plain text
-    while head and any(magic != head and magic.startswith(head) for magic in MAGICS):
-        more = next(raw, b"")
-        if not more:
-            break
-        head += more
-
+    head = opening(raw, MAGICS)
     pieces = chain([head] if head else [], raw)
     compressed = _decoder_for(head, name)
     if compressed is None:
@@ -35,18 +45,6 @@ def _damaged(name: str, kind: str, reason: str) -> DataError:
         f"{name}: damaged {kind} data: {reason}",
         "the file may have been truncated when it was copied; compare its size or checksum",
     )
-
-
-class _Decoder(Protocol):
-    """The interface of bz2 and lzma, and of the adapters below."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 class _Gzip:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import IO
 
 from resvm_cli.errors import ClosedPipe, DataError, FileError
-from resvm_cli.files.compression import PIECE, inflated
+from resvm_cli.files.compression import PIECE, inflated, opening
 
 SPOOL_MEMORY = 1 << 25  # larger spools go to TMPDIR
 # How long to wait for more data from a pipe before passing on what has arrived.
@@ -182,13 +182,7 @@ def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[
 
 
 def without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    head = next(pieces, b"")
-    while len(head) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(head):
-        more = next(pieces, b"")
-        if not more:
-            break
-        head += more
-    yield head.removeprefix(BYTE_ORDER_MARK)
+    yield opening(pieces, [BYTE_ORDER_MARK]).removeprefix(BYTE_ORDER_MARK)
     yield from pieces
 
 
