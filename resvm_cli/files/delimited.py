@@ -148,22 +148,15 @@ class TextTable(Table):
     def _read(self, kinds: Sequence[IntArray]) -> Iterator[TableBlock]:
         """Read all rows, as text until the column types are known."""
         text = _Lines(self.name, iter(self._pieces()))
-        blank = 0
-        for opening in text:
-            if opening.strip():
-                break
-            blank += 1
-        else:
-            return
+        filled = (line for line in text if line.strip())
+        opening = next(filled, "")
         separator = self._separator
         if stated := SEPARATOR_LINE.fullmatch(opening.rstrip("\r\n")):
             separator = separator or stated[1]
-            for opening in text:
-                blank += 1
-                if opening.strip():
-                    break
-            else:
-                return
+            opening = next(filled, "")
+        if not opening:
+            return
+        blank = text.n_lines - 1  # the lines before
         separator = separator or separator_of(opening)
         del text.kept[:-1]
         reader = csv.reader(itertools.chain([opening], text), delimiter=separator, strict=True)

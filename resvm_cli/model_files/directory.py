@@ -208,12 +208,9 @@ def _load(path: str) -> StoredModel:
     try:
         plan, groups = _plan(manifest)
         decision = _decision(manifest)
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        raise ModelError(f"{path}/{MANIFEST}: incomplete or inconsistent", TRAIN_AGAIN) from None
-    try:
         scalings = _scalings(manifest, groups)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        raise ModelError(f"{path}/{MANIFEST}: invalid scaling", TRAIN_AGAIN) from None
+        raise ModelError(f"{path}/{MANIFEST}: incomplete or inconsistent", TRAIN_AGAIN) from None
     if os.path.islink(f"{path}/{MEMBERS}"):
         raise ModelError(f"{path}/{MEMBERS}: a link, which is not followed", TRAIN_AGAIN)
     texts = (

@@ -176,19 +176,17 @@ def no_value(
     The hint suggests fewer rules if a feature map was given (``like``), and dropping rows only if
     they are ``droppable``.
     """
-    rules = "{missing:zero}" if like else "{missing:mean}, median or zero"
-    ways = [f"fill it in: {rules}", "drop the row: {missing:drop}"]
+    ways = []
+    if text and not like:
+        ways.append("omit the column: {drop:{column}}")
+    elif not text:
+        ways.append(
+            "fill it in: " + ("{missing:zero}" if like else "{missing:mean}, median or zero")
+        )
+    if droppable:
+        ways.append("drop such rows: {missing:drop}")
     if text:
-        ways = [
-            "omit the column: {drop:{column}}",
-            "drop such rows: {missing:drop}",
-            "set all its features to 0: {missing:zero}",
-        ]
-    ways = [
-        way
-        for way in ways
-        if not (like and "{drop:" in way) and (droppable or "{missing:drop}" not in way)
-    ]
+        ways.append("set all its features to 0: {missing:zero}")
     hint = "; ".join([*ways[:-1], ("or " if len(ways) > 1 else "") + ways[-1]])
     return DataError(
         f"{block.where(row, at)}: no value in column '{name}'",

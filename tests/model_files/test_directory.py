@@ -277,7 +277,7 @@ def test_kernels_of_different_rows_are_not_mixed(stored):
 
 def test_a_group_of_format_2_cannot_name_a_scaling_that_is_absent(stored):
     rewrite(stored, groups=[SCALED])
-    with pytest.raises(ModelError, match="invalid scaling"):
+    with pytest.raises(ModelError, match="incomplete or inconsistent"):
         directory.load_model(str(stored))
 
 
