@@ -21,7 +21,6 @@ from resvm_cli.records import dataclass
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
 from resvm_cli.running.run import Run
-from resvm_cli.tables.encoding import TableReading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from resvm_cli.files.svmlight import BadLine, Block
     from resvm_cli.model.scaling import FeatureStats
     from resvm_cli.rows import FloatArray, Rows
+    from resvm_cli.tables.encoding import TableReading
 
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 MAX_KEPT = 1 << 22  # kernel values stored to check that the matrix is symmetric
@@ -63,20 +63,14 @@ def check(
     """
     from resvm_cli.rows import note_on_numbering
 
+    reading = table.reading()
     precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
     reports = []
     failures: list[ResvmError] = []
     with command_run(quiet) as run:
         for path in files:
             try:
-                checked = check_file(
-                    path,
-                    run,
-                    zero_based=zero_based,
-                    precomputed=precomputed,
-                    most=most,
-                    table=table.reading(),
-                )
+                checked = _check_file(path, reading, zero_based, precomputed, most, run)
             except FileError as error:
                 failures.append(error)  # still check the other files
                 continue
@@ -127,14 +121,8 @@ class FileCheck:
     indices: tuple[int, int] = (sys.maxsize, -1)  # smallest, largest; not in the JSON output
 
 
-def check_file(
-    path: str,
-    run: Run,
-    *,
-    zero_based: bool = False,
-    precomputed: bool = False,
-    most: int = 20,
-    table: TableReading = TableReading(),  # noqa: B008 - frozen
+def _check_file(
+    path: str, reading: TableReading, zero_based: bool, precomputed: bool, most: int, run: Run
 ) -> FileCheck:
     """Read a complete file, skipping lines that cannot be parsed.
 
@@ -159,9 +147,9 @@ def check_file(
             if line.line == 1 and problem.hint:  # the whole file may be in another format
                 bad[-1] += f"; {terminal.in_options(problem.hint)}"
 
-    with closing(Source(path, once=not table.needs_two_passes)) as source:
+    with closing(Source(path, once=not reading.needs_two_passes)) as source:
         try:
-            opened = RowInput(source, table, zero_based=zero_based or precomputed)
+            opened = RowInput(source, reading, zero_based=zero_based or precomputed)
             opened.encode(selective=True)
             for block in opened.blocks(workers=1, on_bad_line=add_bad_line):
                 rows = block.rows

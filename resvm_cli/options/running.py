@@ -57,22 +57,6 @@ class ClusterOptions:
         min=0.1,
     )
 
-    @contextmanager
-    def connected(self, run: Run) -> Iterator[Run]:
-        """Yield the run, with its tasks sent to the cluster if one was given."""
-        if self.cluster is None:
-            yield run
-            return
-        if run.on_wait is not None:  # the timeout only covers solvers in this process
-            raise CommandLineError(
-                "give either --member-timeout or --cluster, not both",
-                "limit the workers instead: dask worker --lifetime",
-            )
-        from resvm_cli.cluster.engine import connected
-
-        with connected(self.cluster, self.cluster_timeout, run.announce) as engine:
-            yield replace(run, engine=engine)
-
 
 @option_group
 class RunningOptions:
@@ -89,11 +73,20 @@ class RunningOptions:
     @contextmanager
     def run(self, cluster: ClusterOptions | None = None) -> Iterator[Run]:
         """Yield the command's run, on the cluster if one was given."""
-        with (
-            command_run(self.quiet) as plain,
-            (cluster or ClusterOptions()).connected(self._limited(plain)) as run,
-        ):
-            yield run
+        with command_run(self.quiet) as plain:
+            run = self._limited(plain)
+            if cluster is None or cluster.cluster is None:
+                yield run
+                return
+            if run.on_wait is not None:  # the timeout only covers solvers in this process
+                raise CommandLineError(
+                    "give either --member-timeout or --cluster, not both",
+                    "limit the workers instead: dask worker --lifetime",
+                )
+            from resvm_cli.cluster.engine import connected
+
+            with connected(cluster.cluster, cluster.cluster_timeout, run.announce) as engine:
+                yield replace(run, engine=engine)
 
     def _limited(self, run: Run) -> Run:
         return replace(run, jobs=self.jobs)
