@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -295,7 +294,7 @@ def report(
         with output(html) as write:
             write(rendering.html(result, parts))
     if json:
-        terminal.print_json("benchmark-report", terminal.finite(asdict(result)))
+        terminal.print_result("benchmark-report", result)
     elif not quiet and not to_stdout:
         rendering.show(parts)
 

@@ -16,7 +16,7 @@ from resvm_cli.files.fields import line_writer
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.records import dataclass
 from resvm_cli.report.charts import page
-from resvm_cli.report.terminal import finite, harmless, print_table
+from resvm_cli.report.terminal import harmless, print_table
 
 TITLES = {
     "supervised": "Supervised",
@@ -221,7 +221,7 @@ def html(report: BenchmarkReport, sections: Sequence[Section]) -> bytes:
         "made": f"Made by resvm {__version__}. Click a column name to sort by it.",
         "sections": [_section_data(section) for section in sections],
     }
-    return page(title, "benchmark/benchmark.js", finite(data))
+    return page(title, "benchmark/benchmark.js", data)
 
 
 def _section_data(section: Section) -> dict[str, Any]:

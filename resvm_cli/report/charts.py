@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 from resvm_cli import __version__
 from resvm_cli.errors import CommandLineError
 from resvm_cli.files.streams import as_unicode, package_text
-from resvm_cli.report.terminal import with_unicode_names
+from resvm_cli.report.terminal import as_json
 
 POLICY = (
     "default-src 'none'; style-src {style}; script-src {script}; img-src data:;"
@@ -47,7 +47,7 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 
     The script is a file of the package, such as commands/score/score.js.
     """
-    content = json.dumps(with_unicode_names(data), allow_nan=False, separators=(",", ":"))
+    content = json.dumps(as_json(data), allow_nan=False, separators=(",", ":"))
     # only these characters could end a script element or open a comment in it
     content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028")
     style = f"\n{package_text('report/page.css')}"

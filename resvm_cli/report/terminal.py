@@ -100,15 +100,15 @@ def print_table(text: str) -> None:
     print_data("".join(f"{harmless(line)}\n" for line in text.split("\n")[:-1]))
 
 
-def with_unicode_names(value: Any) -> Any:
-    """Return the data with all strings and keys as valid Unicode, for JSON and HTML."""
+def as_json(value: Any) -> Any:
+    """Return the data in valid Unicode, and with None for nan and infinities, which JSON lacks."""
     if isinstance(value, dict):
-        return {as_unicode(str(key)): with_unicode_names(entry) for key, entry in value.items()}
+        return {as_unicode(str(key)): as_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [with_unicode_names(entry) for entry in value]
-    if isinstance(value, Message):
-        value = in_options(value)
-    return as_unicode(value) if isinstance(value, str) else value
+        return [as_json(entry) for entry in value]
+    if isinstance(value, str | Message):
+        return as_unicode(in_options(value))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def option_name(parameter: str, value: str = "") -> str:
@@ -121,19 +121,9 @@ def option_name(parameter: str, value: str = "") -> str:
 
 def print_json(kind: str, content: dict[str, Any]) -> None:
     """Print a versioned JSON object on stdout."""
-    named = with_unicode_names(content)
-    print_data(json.dumps({"schema": SCHEMA, "kind": kind, **named}, indent=1) + "\n")
+    print_data(json.dumps({"schema": SCHEMA, "kind": kind, **as_json(content)}, indent=1) + "\n")
 
 
 def print_result(kind: str, result: DataclassInstance) -> None:
     """Print a result whose fields are the JSON keys."""
     print_json(kind, asdict(result))
-
-
-def finite(value: Any) -> Any:
-    """Return the data with None instead of nan and infinities, which JSON lacks."""
-    if isinstance(value, dict):
-        return {key: finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

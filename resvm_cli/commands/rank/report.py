@@ -16,7 +16,7 @@ from resvm_cli.commands.rank.page import (
     uncounted,
     unknown_text,
 )
-from resvm_cli.report.terminal import finite, print_json, say_row, with_unicode_names
+from resvm_cli.report.terminal import as_json, print_json, say_row
 from resvm_cli.report.training import bags_of, rows_of
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def print_ranking(result: RankResult) -> None:
             "promise": None if estimate is None else _estimate_json(estimate),
             "baselines": [asdict(one) for one in result.baselines],
             "notes": list(result.notes),
-            "why": [finite(asdict(one)) for one in result.reasons] if result.reasons else None,
+            "why": [asdict(one) for one in result.reasons] if result.reasons else None,
             **({} if result.batch is None else {"next": asdict(result.batch)}),
             "rows": [dict(zip(names, record, strict=True)) for record in result.listing.records()],
         },
@@ -148,7 +148,7 @@ def print_ranking(result: RankResult) -> None:
 
 def _estimate_json(estimate: FdrEstimate) -> dict[str, Any]:
     def bounded(fraction: Interval | None) -> Any:
-        return None if fraction is None else finite(asdict(fraction))
+        return None if fraction is None else asdict(fraction)
 
     return {
         "contamination_pos": bounded(estimate.contamination_pos),
@@ -184,5 +184,5 @@ def show_reasons(reasons: Sequence[Reasons]) -> None:
 
 def reason_lines(reasons: Sequence[Reasons]) -> bytes:
     """Return one line of JSON per row."""
-    texts = [json.dumps(with_unicode_names(finite(asdict(one)))) + "\n" for one in reasons]
+    texts = [json.dumps(as_json(asdict(one))) + "\n" for one in reasons]
     return "".join(texts).encode()

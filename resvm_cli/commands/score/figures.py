@@ -19,6 +19,7 @@ from resvm_cli.commands.score.report import (
 )
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, page, saved
+from resvm_cli.report.terminal import as_json
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import FileScore, ScoreResult
@@ -102,7 +103,7 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
         "file": file.name,
         "provenance": file.provenance,
         "degenerate": file.degenerate,
-        "figures": {name: value for name, value in flat.items() if value is not None},
+        "figures": {name: value for name, value in as_json(flat).items() if value is not None},
         "n_pos": points.n_positives,
         "n_other": points.n_negatives,
         "thresholds": [_finite(entry[0]) for entry in entries],

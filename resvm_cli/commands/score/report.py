@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.metrics.curves import Curve
-from resvm_cli.report.terminal import finite, harmless, in_options, print_data
+from resvm_cli.report.terminal import harmless, in_options, print_data
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import FileScore, ScoreResult
@@ -246,7 +246,7 @@ def _flat(file: FileScore) -> dict[str, Any]:
 
 def plain_data(result: ScoreResult) -> dict[str, Any]:
     """Return the results as plain data, for JSON and the HTML page."""
-    content = {
+    return {
         "labels": result.labels,
         "pu": result.request.pu,
         "bootstrap": result.request.n_replicates,
@@ -256,7 +256,6 @@ def plain_data(result: ScoreResult) -> dict[str, Any]:
         "warnings": [in_options(warning) for warning in result.warnings],
         "files": [_flat(file) for file in result.files],
     }
-    return {name: finite(value) for name, value in content.items()}
 
 
 def curve_lines(result: ScoreResult) -> Iterator[bytes]:
