@@ -94,7 +94,7 @@ def own_results(
 def repetitions(
     count: int, tasks: Iterable[str] = TASKS, settings: Iterable[str] = SETTINGS
 ) -> dict[str, int]:
-    """The repetitions of a plan, as run.json has them."""
+    """Return the repetitions of a plan, as in run.json."""
     return {f"{task}/{setting}": count for task in tasks for setting in settings}
 
 
@@ -128,7 +128,7 @@ def write(
     planned: dict[str, Any] | None = None,
     times: Iterable[dict[str, Any]] | None = None,
 ) -> Path:
-    """The directory itself."""
+    """Write the directory."""
     folder.mkdir(parents=True)
     (folder / "results.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
     if planned is not None:

@@ -131,7 +131,7 @@ def test_an_ignored_interrupt_stays_ignored(model):
         running.stdin.flush()
         first = running.stdout.readline()
         running.send_signal(signal.SIGINT)
-        # no answer is written before a signal that has arrived is attended to
+        # a signal that has arrived is handled before any output is written
         running.stdin.write(b"1:1\n")
         running.stdin.close()
         assert running.stdout.read() == first
@@ -166,13 +166,13 @@ def test_zsh_completes_when_it_loads_the_function(resvm):
     )
 
 
-# The least that the solver takes on an idle machine, and more than leaving takes on a busy one.
+# Less than the solver takes on an idle machine, but more than exiting takes on a busy one.
 SOLVE_SECONDS = 60
 SOLVING = b"solving\n"
 
 
 def long_solve(folder) -> list[str]:
-    """A program whose only solver call takes minutes; it says when LIBSVM is called.
+    """A program whose only solver call takes minutes; it prints a line when LIBSVM is called.
 
     Overlapping classes with enormous penalties.
     """
@@ -373,7 +373,7 @@ def test_no_escape_sequence_reaches_the_terminal(problem, model, resvm, tmp_path
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(
     module, ignored, model, resvm, tmp_path
 ):
-    # As Python begins a module, it gets the signal, also in a callback like those of its module
+    # The signal arrives while Python imports a module, including in callbacks like those of module
     # locks, where it ignores exceptions.
     interrupt = "signal.raise_signal(signal.SIGINT)"
     if ignored:

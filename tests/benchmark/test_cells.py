@@ -1,4 +1,4 @@
-"""Cells of a benchmark: how long those left will take."""
+"""The remaining time of a benchmark."""
 
 from __future__ import annotations
 

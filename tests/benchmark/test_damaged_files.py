@@ -1,4 +1,4 @@
-"""Plans, results and task files that no run wrote are refused, and named."""
+"""Plans, results and task files that no run wrote are rejected by name."""
 
 from __future__ import annotations
 

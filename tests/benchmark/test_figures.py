@@ -45,7 +45,7 @@ def write_run(directory, lines):
 
 @pytest.fixture
 def varied(tmp_path):
-    """A run that varies the contamination of U, and one that varies that of P."""
+    """One run that varies the contamination of U, and one that varies the contamination of P."""
     areas = {"resvm": 0.9, "bagging": 0.8, "cwsvm": 0.7}
     levels = (0.0, 0.3, 0.6)
     return [

@@ -1,4 +1,4 @@
-"""A benchmark that is killed again and again resumes to the same file as one that never was."""
+"""A benchmark that is killed repeatedly and resumed writes the same file as one that is not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.programs import resvm_command, script_command, started, until
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
-# as resvm_cli/__main__.py, but what a task of an array job has done is saved line by line
+# as resvm_cli/__main__.py, but array tasks save their results line by line
 SAVING_EACH_LINE = (
     "from resvm_cli.files import run_directory; run_directory.SAVED_SECONDS = -1.0\n"
     "import sys; from resvm_cli.cli import main; sys.argv[0] = 'resvm'; main()"
@@ -30,7 +30,7 @@ def words(tmp_path_factory):
 
 
 def n_saved(folder, name):
-    """How many results a file of the directory holds."""
+    """Return the number of results in a file of the directory."""
     try:
         return (folder / name).read_bytes().count(b'"pr_auc_trapezoid"')
     except FileNotFoundError:

@@ -27,7 +27,7 @@ def write(folder, lines, settings=SETTINGS, **planned):
 
 @pytest.fixture
 def halves(tmp_path):
-    """Two tasks, each in a directory of its own."""
+    """Two tasks, each in its own directory."""
     lines = fake.results(repetitions=2, tasks=["cancer", "mnist-3"])
     return [
         write(tmp_path / task, [line for line in lines if line["task"] == task], tasks=[task])

@@ -217,7 +217,7 @@ def test_no_line_of_the_text_is_wider_than_a_page(folder, resvm):
     assert [line for line in lines if len(line) > 100 and "https:" not in line] == []
     heads = [line.split() for line in lines if line.startswith("task ")]
     assert any(head[1:4] == ["resvm", "paper", "verdict"] for head in heads)
-    for head in heads:  # a column about another one stays beside it
+    for head in heads:  # a column that refers to another one stays next to it
         assert head[1] not in ("paper", "verdict")
 
 

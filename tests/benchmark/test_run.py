@@ -46,7 +46,7 @@ def grid(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def plan(grid):
-    """Small, and every method: 2 repetitions of one task in two settings."""
+    """A small run of every method: 2 repetitions of one task in two settings."""
     words = ["benchmark", "run", "--tasks", "synthetic", "--settings", "pu,semi"]
     return [*words, "--repetitions", 2, "--grid", grid, "-q"]
 
@@ -148,8 +148,8 @@ def test_damaged_lines_are_named_and_run_again(plan, whole, copied, resvm):
     accented = before[4].replace(b"synthetic", "synthétique".encode())
     damaged = {
         2: before[2].replace(b":", b"", 1),
-        4: accented[: accented.index(b"\xc3") + 1] + b"\n",  # cut within a character
-        7: bytes(4096) + b"\n",  # as a file system leaves what it had no time to write
+        4: accented[: accented.index(b"\xc3") + 1] + b"\n",  # cut off within a character
+        7: bytes(4096) + b"\n",  # zeros, as a file system leaves after a crash
     }
     lines = [damaged.get(number, line) for number, line in enumerate(before)]
     (target / "results.jsonl").write_bytes(b"".join(lines) + before[3] + before[5][:20])
@@ -215,7 +215,7 @@ def test_tasks_of_an_array_job_join_to_the_same_file(plan, whole, resvm, tmp_pat
     assert resvm(*plan, "--task", "3/3", "-o", target).code == 0
     again = resvm(*loud, "--task", "3/3", "-o", target)
     assert "0 of them new" in again.err
-    ran = resvm(*loud, "-o", target)  # what is missing is run now
+    ran = resvm(*loud, "-o", target)  # the missing cells are run now
     assert ran.code == 0, ran.err
     assert "12, 4 of them new" in ran.err
     assert (target / "results.jsonl").read_bytes() == (whole / "results.jsonl").read_bytes()
@@ -227,7 +227,7 @@ def test_an_array_task_skips_what_a_run_has_finished(plan, whole, resvm, tmp_pat
     few = [*plan, "--methods", "cwsvm"]
     assert resvm(*few, "-o", target).code == 0
     log = (target / "results.jsonl").read_bytes()
-    (target / "results.jsonl").write_bytes(log + b'{"torn')  # as where the run is still at work
+    (target / "results.jsonl").write_bytes(log + b'{"torn')  # as if the run were still working
     for share in ("1/2", "2/2"):
         ran = resvm(*loud, "--task", share, "-o", target)
         assert ran.code == 0, ran.err
@@ -323,7 +323,7 @@ def test_the_fast_protocol_pools_settings_and_records_the_heaviest(resvm, tmp_pa
 
 def test_no_group_is_both_trained_and_tested_on(resvm, tmp_path):
     groups = np.arange(600) // 10
-    features = np.column_stack([np.arange(1, 601), FEATURES])  # the first tells rows apart
+    features = np.column_stack([np.arange(1, 601), FEATURES])  # the first is unique
     labeled = LabeledRows(Rows.from_dense(features), LABELS == 1, groups)
     for repetition in range(5):
         drawn = draw(labeled, Sizes(20, 60, 0.1, 0.1), Cell("own", "a", repetition, 0.1, 0.1), 0)

@@ -60,7 +60,7 @@ def test_what_a_file_holds(resvm, tmp_path):
         assert file["rows_without_features"] == 1
         assert file["duplicate_rows"] == 2
         assert file["duplicate_features"] == [[3, 5]]
-        assert file["constant_features"] == []  # two rows lack feature 2: there it is 0
+        assert file["constant_features"] == []  # two rows lack feature 2, so it is 0 there
         assert (file["smallest"], file["largest"]) == (features.min(), max(3.0, features.max()))
         assert file["scaling"] is None
     write_svm(path, features)

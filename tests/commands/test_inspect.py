@@ -90,7 +90,7 @@ def test_weights_are_those_that_members_judge_by_and_have_names(resvm, tmp_path)
         assert float(deviation) == pytest.approx(of_members.std(), abs=1e-12)
     told = json.loads(resvm("inspect", "m", "--weights", "--json", cwd=tmp_path).out)
     assert told["weights"][0]["name"] == "1"
-    # a map from stdin can be read only once, also if two lists of features need it
+    # a map from stdin can be read only once, even if two lists of features need it
     both = ("--weights", "--importance", "--json", "--map", "-", *trained[:4])
     ran = resvm("inspect", "m", *both, cwd=tmp_path, stdin=(tmp_path / "map.json").read_bytes())
     assert ran.code == 0, ran.err

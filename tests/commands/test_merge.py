@@ -76,7 +76,7 @@ def test_missing_tasks_are_named_as_an_array_takes_them(problem, resvm, tmp_path
     assert ran.code == 4
     assert "7 of 10 members are missing: 3-9" in ran.err
     assert "run these tasks of 5 again: 2-5 (Slurm: sbatch --array=2-5 ..." in ran.err
-    # of parts by number, whose tasks nobody knows, the members are named alone
+    # parts made by --members have no task number, so only members are listed
     common = [*train_arguments(problem), "--n-models", 10]
     assert resvm(*common, "--members", "0:4", "-o", tmp_path / "by-number").code == 0
     ran = resvm("merge", tmp_path / "by-number", "-o", tmp_path / "joined")
@@ -166,7 +166,7 @@ LONG = ["train", *DIGITS, "--n-models", 400, "-j", 1]
 
 @pytest.fixture(scope="module")
 def whole(resvm, tmp_path_factory):
-    """A model that was trained without an interruption."""
+    """A model that was trained without interruption."""
     target = tmp_path_factory.mktemp("long") / "whole"
     assert resvm(*LONG, "-q", "-o", target).code == 0
     return target
@@ -187,7 +187,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(number, whole, resvm,
         assert 8 < kept < total
         assert "--resume to continue" in err
     assert not target.exists()
-    # whoever forgets --resume loses nothing
+    # forgetting --resume loses nothing
     ran = resvm(*common, "-q", "-o", target)
     assert (ran.code, "contains an interrupted training run" in ran.err) == (2, True)
     ran = resvm(*common, "--resume", "-o", target)
@@ -237,7 +237,7 @@ def test_a_part_whose_model_is_there_is_taken_away_and_no_other(problem, resvm, 
     assert resvm(*command, "-o", target).code == 0
     whole = snapshot(target)
     assert resvm(*command, "--members", "0:4", "-o", place).code == 0
-    # killed after the model was there: the part is known to be of no more use
+    # killed after the model was written: the part is no longer needed
     for more in ([], ["--resume"]):
         ran = resvm(*command, *more, "-o", target)
         assert (ran.code, "a model already exists there" in ran.err) == (2, True)
@@ -304,7 +304,7 @@ def test_no_part_is_a_bug_even_with_a_digest(value, problem, tmp_path):
 
 
 def places(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
-    """The path to every value inside a file, of lists to the first two."""
+    """Yield the path to every value inside a file; only the first two entries of a list."""
     entries = list(value.items()) if isinstance(value, dict) else []
     if isinstance(value, list):
         entries = list(enumerate(value))[:2]
@@ -336,7 +336,7 @@ def test_a_part_with_a_damaged_member_is_not_merged(problem, resvm, tmp_path):
 
 @pytest.fixture(scope="module")
 def killed(problem, tmp_path_factory):
-    """A model and its parts, as after a kill between writing the one and removing the others."""
+    """A model and its parts, as left by a run killed after writing the model."""
     folder = tmp_path_factory.mktemp("killed")
     command = [*train_arguments(problem), "--n-models", 3]
     assert_exit(run_resvm(*command, "-o", folder / "m"), 0)

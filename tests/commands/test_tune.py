@@ -1,4 +1,4 @@
-"""resvm tune, and train with what it chose, as a user runs them."""
+"""resvm tune, and train with its result, as a user runs them."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def n_lines(path):
 
 
 def kill_after(n_trials, folder, arguments):
-    """Run until so many trials are logged, then kill."""
+    """Run until this many trials are logged, then kill the run."""
     with start_resvm(*arguments) as running:
         # a trial's time is written last
         until(lambda: n_lines(folder / "timings.jsonl") >= n_trials or running.poll() is not None)
@@ -434,7 +434,7 @@ def test_candidates_differ_in_what_the_user_left_open(problem, resvm, tmp_path):
 
 @pytest.fixture(scope="module")
 def best(problem, resvm, tmp_path_factory):
-    """The best.json of a tuning."""
+    """The best.json of a tuning run."""
     folder = tmp_path_factory.mktemp("tuning") / "t"
     assert_exit(resvm(*quick(problem, folder, "--oob")), 0)
     return (folder / "best.json").read_text()

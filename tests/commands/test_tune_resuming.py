@@ -1,4 +1,4 @@
-"""The directory of a tuning: resumed after a kill, refused when damaged or foreign."""
+"""The directory of a tuning run: resumed after a kill, rejected if damaged or from another run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def resume(problem, folder, *more, **options):
 
 @pytest.fixture(scope="module")
 def tuning(problem, tmp_path_factory):
-    """The directory of a finished tuning; tests change copies of it."""
+    """The directory of a finished tuning run; tests change copies of it."""
     folder = tmp_path_factory.mktemp("tuning") / "t"
     assert_exit(run_resvm(*tune_arguments(problem, folder)), 0)
     return folder
@@ -41,7 +41,7 @@ def test_a_tuning_killed_while_it_writes_its_settings_can_be_run_again(more, pro
 
 
 def test_a_tuning_on_a_full_disk_is_a_writing_error(problem, tmp_path):
-    # a limit on the size of files fails as a full disk does, and needs no rights
+    # a limit on file sizes fails like a full disk, and needs no privileges
     script = (
         "import resource, signal, sys\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

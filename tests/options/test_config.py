@@ -1,4 +1,4 @@
-"""--config: options from a TOML file, as if they were typed, unless they are."""
+"""--config: options from a TOML file, which the command line overrides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROGRAM = command_line(COMMANDS)
 
 
 def parsed(folder: Path, text: str, *words: str, command: str = "train"):
-    """The context of a command with these words after --config."""
+    """Return the context of a command with these words after --config."""
     (folder / "run.toml").write_text(text)
     one = PROGRAM
     for name in command.split():

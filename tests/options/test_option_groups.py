@@ -119,7 +119,7 @@ def test_only_given_options_are_explicit_and_messages_spell_them_with_their_lett
             (explicit_options(context), [option_text(context, name) for name in names_of(Fruit)])
         )
 
-    run(basket, "--pears", "3")  # the default, but said
+    run(basket, "--pears", "3")  # the default, but given explicitly
     assert seen == [({"pears"}, ["-p/--pears", "--fruit", "--ripe"])]
 
 
@@ -381,7 +381,7 @@ def options_of(names: tuple[str, ...]) -> list[Any]:
 
 
 def run_with(names: tuple[str, ...], paths: dict[str, object]) -> None:
-    """Run a command in this process with these paths; those that it also needs are other files."""
+    """Run a command in this process with these paths; other required paths are other files."""
     words = [*names]
     for option in options_of(names):
         if option.name in paths or option.required:

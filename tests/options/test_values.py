@@ -1,4 +1,4 @@
-"""What the user typed, as values or as errors in one style, with advice."""
+"""Options parsed into values, and usage errors in one style, with advice."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_task_is_read_from_the_text_or_the_array_job(text, environment, expect
         ("auto/0", SLURM, "I/N (I from 1 to N), auto or auto/N"),
         ("auto", {}, "requires an array job"),
         ("auto", {"SGE_TASK_ID": "undefined"}, "requires an array job"),
-        # a rerun of the tasks 3 and 4, or of 3 and 7 to 9, says nothing of the whole
+        # a rerun of tasks 3 and 4, or of 3 and 7 to 9, does not reveal the number of tasks
         ("auto", {**SLURM, "SLURM_ARRAY_TASK_MIN": "3"}, "the number of tasks is unknown"),
         ("auto", {**SLURM, "SLURM_ARRAY_TASK_COUNT": "2"}, "the number of tasks is unknown"),
         ("auto", {"PBS_ARRAY_INDEX": "3"}, "the number of tasks is unknown"),

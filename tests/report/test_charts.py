@@ -1,4 +1,4 @@
-"""The scripts and the style of the pages parse: what a browser would refuse is found without one.
+"""The scripts and the style of the pages parse: syntax errors are found without a browser.
 
 tree-sitter brings whole grammars and depends on nothing outside Python, so that these tests are
 never skipped; node, where there is one, also applies the rules beyond the grammar.
@@ -44,7 +44,7 @@ def faults(text: bytes, suffix: str) -> list[int]:
                 visit(child)
 
     visit(Parser(LANGUAGES[suffix]).parse(text).root_node)
-    if suffix == ".css":  # its grammar lets a string run on over the end of the line
+    if suffix == ".css":  # its grammar lets a string continue past the end of the line
         lines = enumerate(text.splitlines(), 1)
         found += [number for number, line in lines if line.count(b'"') % 2]
     return found
@@ -108,7 +108,7 @@ def test_what_is_broken_is_noticed(suffix, text):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_no_name_is_declared_twice_on_a_page(path):
-    # a second const of the same name is a syntax error, though each file is sound
+    # a second const of the same name is a syntax error, although each file is valid
     names = Counter(["DATA", *declared(SHARED), *declared(path)])
     assert len(names) > 5
     assert [one for one, count in names.items() if count > 1] == []

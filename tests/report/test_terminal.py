@@ -1,4 +1,4 @@
-"""What programs and people read names options, wherever a text of the engine ends up."""
+"""Messages from the engine name options, both in JSON and on the terminal."""
 
 from __future__ import annotations
 

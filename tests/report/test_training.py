@@ -1,4 +1,4 @@
-"""What the summary of a training says."""
+"""The summary that train prints."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_stdin_compression_and_tabs_make_no_difference(resvm, folder):
     assert converted(resvm, folder, "d.gz", *ROLES).out == expected
     tabs = CSV.replace(b'"b,ig"', b"b;ig").replace(b",", b"\t").replace(b"b;ig", b"b,ig")
     assert converted(resvm, folder, "-", *ROLES, stdin=tabs).out == expected
-    for rule in ("mean", "median"):  # which read twice
+    for rule in ("mean", "median"):  # which are read twice
         again = converted(resvm, folder, "-", *ROLES, "--missing", rule, stdin=CSV)
         assert again.out == expected
 
@@ -183,7 +183,7 @@ def test_decimal_commas_are_read_where_they_are_asked_for(text, resvm, folder):
     (folder / "e.csv").write_bytes(text)
     ran = converted(resvm, folder, "e.csv", "--id-column", "a", "--decimal-comma")
     assert ran.out.decode().splitlines() == ["0 1:1.5 2:2 # u", "0 1:-0.25 2:35 # v"]
-    # not one feature a value without a word
+    # not silently one feature per value
     refused = converted(resvm, folder, "e.csv", "--id-column", "a", code=3).err
     assert "'1,5' in column 'x'; expected a number" in refused
     assert "--decimal-comma" in refused

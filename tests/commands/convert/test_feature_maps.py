@@ -1,4 +1,4 @@
-"""Feature maps that convert refuses, and tables that do not fit a map."""
+"""Feature maps that convert rejects, and tables that do not match a map."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLE = "id,a,colour\nr1,1,red\nr2,2,blue\nr3,3,red\n"
 
 @pytest.fixture
 def feature_map(tmp_path):
-    """The map of a table, which is beside it."""
+    """Return the path of a table's map, which is next to the table."""
     (tmp_path / "x.csv").write_text(TABLE)
     ran = run_resvm(
         "convert", tmp_path / "x.csv", "-q", "--id-column", "id", "--map", tmp_path / "map",

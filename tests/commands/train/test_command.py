@@ -54,7 +54,7 @@ def test_growing_keeps_the_earlier_members(method, problem, resvm, tmp_path):
         )
     small, large = snapshot(tmp_path / "small"), snapshot(tmp_path / "large")
     del small["manifest.json"]
-    small.pop("out_of_bag.tsv", None)  # what all members say
+    small.pop("out_of_bag.tsv", None)  # the values of all members
     assert len(small) == 4
     assert small.items() <= large.items()
 
@@ -648,7 +648,7 @@ def unchecked(problem, resvm, tmp_path):
 
 
 def change_late(path: Path) -> None:
-    """Change one digit far from the start of the file, and neither its size nor its rows."""
+    """Change one digit far from the start of the file, but not its size or rows."""
     text = path.read_bytes()
     at = text.rindex(b"1", 0, len(text) - 2000)
     path.write_bytes(text[:at] + b"2" + text[at + 1 :])

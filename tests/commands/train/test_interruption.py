@@ -1,4 +1,4 @@
-"""A training that a signal ends, at any point, leaves the old model, the new one or none."""
+"""A training run interrupted at any point leaves the old model, the new model or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_next_run_removes_what_a_killed_run_left(problem, tmp_path):
         for _ in range(3):
             ran = run(resvm_signaled_at(function, signal.SIGKILL, *command))
             assert ran.code == -signal.SIGKILL
-    assert len(hidden_files(tmp_path)) == 1  # each run removes what the one before left
+    assert len(hidden_files(tmp_path)) == 1  # each run removes what the previous one left behind
     assert_exit(run_resvm(*command), 0)
     assert os.listdir(tmp_path) == ["m"]
 
