@@ -323,9 +323,10 @@ def test_what_travels_to_workers_pickles():
         assert one.rows.values.tobytes() == other.rows.values.tobytes()
     kernels = SharedKernels(given.positives, unlabeled, 10)
     with kernels.trainer(plan.kernel, Run()) as own:
-        expected = own.member_values(tasks)
+        (expected,) = own.ensemble_values([tasks])
     with pickle.loads(pickle.dumps(kernels)).trainer(plan.kernel, Run()) as other:
-        assert other.member_values(tasks).tobytes() == expected.tobytes()
+        (found,) = other.ensemble_values([tasks])
+        assert found.tobytes() == expected.tobytes()
 
 
 def test_ranges_are_written_as_array_jobs_take_them():
