@@ -24,7 +24,7 @@ from perf.sizes import FULL
 from studies.markdown import markdown_table, put_between_marks
 
 SHORT = 3.0  # seconds; longer runs are not repeated
-TURNS = 3
+TURNS = 2
 BAG = ("--n-pos", "10", "--n-unl", "100")
 ENTRIES = 100  # of each row of the text whose features vary
 RESVM = str(Path(sys.executable).with_name("resvm"))

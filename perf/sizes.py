@@ -21,7 +21,7 @@ class Sizes:
     long_rows: int = 1_000_000
     short_rows: int = 100_000
     part_rows: tuple[int, int] = (5_000, 20_000)  # if all rows take a peer too long
-    part_members: tuple[int, int] = (5, 20)  # if all members take a peer too long
+    part_members: tuple[int, int] = (2, 8)  # if all members take a peer too long
     large_members: int = 40  # with larger bags
     large_rows: tuple[int, int] = (1_000, 40_000)  # of P and U, from which bags are drawn
     large_bag: tuple[int, int] = (100, 1_000)

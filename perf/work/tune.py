@@ -19,7 +19,7 @@ from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.tuning.sample import Folds
 
 TITLE = "Tuning"
-N_POS, PER_POS, N_MODELS, N_FOLDS = 10, 5, 50, 10
+N_POS, PER_POS, N_MODELS, N_FOLDS = 10, 5, 20, 10
 OURS = "resvm tune, ten folds, one thread"
 OUT_OF_BAG = "resvm tune --oob, one thread"
 SKLEARN = "scikit-learn SVC loop, dense rows"  # over sparse rows it takes half as long again
