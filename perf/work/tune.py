@@ -22,7 +22,7 @@ TITLE = "Tuning"
 N_POS, PER_POS, N_MODELS, N_FOLDS = 10, 5, 20, 10
 OURS = "resvm tune, ten folds, one thread"
 OUT_OF_BAG = "resvm tune --oob, one thread"
-SKLEARN = "scikit-learn SVC loop, dense rows"  # over sparse rows it takes half as long again
+SKLEARN = "scikit-learn SVC loop, dense rows"  # over sparse rows, it is slower
 METRIC = "roc_auc_of_mean"
 LIMIT = 5e-3  # of a mean ROC area
 # gamma, w_pos, C_U; no gamma for the linear kernel
