@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, MutableSequence, Sequence
+from copy import copy
 from dataclasses import fields, is_dataclass
 from functools import cache, partial, wraps
 from typing import Any, TypeAlias, get_type_hints
@@ -198,6 +199,8 @@ def arrange(options: MutableSequence[Any]) -> None:
     for option in options:
         if option.param_type_name == "argument":
             option.get_usage_pieces = partial(_usage, option)
+            option.type = copy(option.type)
+            option.type.get_metavar = lambda param, ctx: ""  # typer would add <str>
         panel = panel_of(option)
         if panel not in (*FIRST, *LAST, *declared):
             declared.append(panel)

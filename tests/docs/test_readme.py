@@ -98,6 +98,7 @@ def test_every_option_is_documented_and_every_help_has_an_example(command, resvm
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", shown)) - {"--help"}
     assert {option for option in options if option not in page} == set()
     assert re.search(rf"• .*resvm {command} ", shown)
+    assert "<str>" not in shown  # the type of an argument, which typer would add
 
 
 def test_make_targets_named_in_the_readme_exist():
