@@ -53,3 +53,18 @@ def test_no_two_streams_have_the_same_key():
         keys = [value for value in constants.values() if isinstance(value, kind)]
         assert len(keys) > 4
         assert len(set(keys)) == len(keys)
+
+
+WORDS = {
+    "FOLDS": b"fold", "CANDIDATES": b"tune", "JUDGED_UNLABELED": b"samp", "PARTNERS": b"part",
+    "OUT_OF_BAG_ROWS": b"oobp", "QUANTILE_ROWS": b"quan", "RESAMPLES": b"rank",
+    "BASELINES": b"base", "IMPORTANCE": b"impo", "EFFECTS": b"effe", "RHO": b"rho ",
+    "BENCHMARK_POOL": b"pool", "BENCHMARK_SETS": b"benc", "BENCHMARK_TRAINING": b"btra",
+}  # fmt: skip
+
+
+def test_streams_keep_their_keys_so_that_later_versions_draw_the_same():
+    for name, word in WORDS.items():
+        assert getattr(randomness, name) == int.from_bytes(word, "big")
+    assert len(set(WORDS.values())) == len(WORDS)
+    assert (randomness.SOLVER, randomness.FOLD, randomness.NEGATIVES) == (1, 2, 4)

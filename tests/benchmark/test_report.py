@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from resvm_cli.benchmark import tables
+from resvm_cli.benchmark import findings, tables
 from resvm_cli.benchmark.report import cost_ratio, report
 from resvm_cli.benchmark.results import PublishedResult, read_published
 from resvm_cli.benchmark.sections import sections
@@ -237,6 +237,16 @@ def test_what_remains_of_the_margin_over_cwsvm(run, lines):
     assert one.p_resvm_over == pytest.approx(
         scipy.stats.wilcoxon(ahead, alternative="greater").pvalue
     )
+
+
+def test_sentences_about_the_margin_are_about_mnist(run):
+    found = findings.margins(run).sentences[1:]
+    mnist = [one for one in run.margins if (one.method, one.tasks) == ("cwsvm", "mnist")]
+    assert len(found) == len(mnist) == 3
+    for text, one in zip(found, mnist, strict=True):
+        side = "ahead of" if one.pr_auc_trapezoid >= 0 else "behind"
+        assert f"resvm is {abs(one.pr_auc_trapezoid):.1f} points {side} cwsvm" in text
+        assert f"by average precision {one.average_precision:+.1f}" in text
 
 
 def test_dominance_is_counted_pair_by_pair_at_every_level_of_recall(tmp_path):

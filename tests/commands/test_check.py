@@ -137,3 +137,25 @@ def test_the_first_bad_cell_of_a_table_is_counted(resvm, tmp_path):
         found = told(resvm, tmp_path / name, code=3)
         assert (found["sound"], found["n_bad_lines"], len(found["bad_lines"])) == (False, 1, 1)
     assert "only the first bad cell" in " ".join(resvm("check", "--help").out.decode().split())
+
+
+def test_every_file_that_cannot_be_read_is_named(resvm, tmp_path):
+    ran = resvm("check", "nowhere", "neither", cwd=tmp_path)
+    assert ran.code == 5
+    assert "nowhere: cannot read" in ran.err
+    assert "neither: cannot read" in ran.err
+
+
+def test_labels_beyond_those_listed_and_explicit_zeros_are_counted(resvm, tmp_path):
+    lines = [f"{label} 1:{label + 1} 2:0\n" for label in range(50)]
+    (tmp_path / "x").write_text("".join(lines))
+    text = resvm("check", "x", cwd=tmp_path).out.decode()
+    assert "1 to 50, and 50 explicit zeros" in text
+    listed = text.count(" (1)")
+    assert f", and {50 - listed} more" in text
+
+
+def test_notes_on_columns_of_a_table_are_given(resvm, tmp_path):
+    rows = [f"r{number},{number % 5}" for number in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["name,a", *rows]) + "\n")
+    assert "the column 'name' contains ids" in resvm("check", "t.csv", cwd=tmp_path).err

@@ -139,3 +139,21 @@ def test_a_signal_after_the_output_is_in_place_changes_nothing(number, tmp_path)
     command = ("simulate", "--synthetic", "-o", tmp_path / "s", "-q")
     assert_exit(run(resvm_signaled_at("rename", number, *command)), 0)
     assert os.listdir(tmp_path) == ["s"]
+
+
+def test_sets_are_drawn_from_a_table_by_its_labels(resvm, tmp_path):
+    rows = [f"{'hit' if number % 3 else 'no'},{number},{number % 7}" for number in range(90)]
+    (tmp_path / "t.csv").write_text("\n".join(["y,a,b", *rows]) + "\n")
+    words = ["simulate", "--data", "t.csv", "--label-column", "y", *SIZES, "-o", "s"]
+    ran = resvm(*words, "--positive-label", "hit", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    block = read_file(str(tmp_path / "s" / "pos.svm"))
+    assert (len(block), block.rows.max_index) == (5, 2)
+    ran = resvm(*words[:-1], "none", "--positive-label", "HIT", cwd=tmp_path)
+    assert_exit(ran, 3, "labels in the file: no, hit")
+
+
+def test_a_test_set_without_one_class_is_told(resvm, tmp_path):
+    write_svm(tmp_path / "few.svm", FEATURES[:30], np.repeat([1, 0], [5, 25]))
+    words = ["simulate", "--data", "few.svm", *ONE, *SIZES, "-o", "s"]
+    assert "test.svm lacks a class" in resvm(*words, cwd=tmp_path).err

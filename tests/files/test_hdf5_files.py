@@ -160,3 +160,27 @@ def test_a_link_to_another_file_is_not_followed(tmp_path):
         file["X"] = h5py.ExternalLink(other, "X")
     with pytest.raises(DataError, match="contains no matrix 'X'"):
         rows(path, ColumnRoles())
+
+
+def test_texts_with_a_mask_are_empty_where_they_are_missing(tmp_path):
+    path = write(tmp_path / "a.h5ad", "csr")
+    with h5py.File(path, "a") as file:
+        del file["obs/known"]
+        masked = file["obs"].create_group("known")
+        masked.attrs["encoding-type"] = "nullable-string-array"
+        texts = np.array(["x", "y"] * 25, object)
+        masked.create_dataset("values", data=texts, dtype=h5py.string_dtype())
+        masked["mask"] = np.arange(50) == 3
+    table = open_hdf5("a.h5ad", path, None)
+    (block,) = table.blocks()
+    cells = list(block.columns[table.columns.index("known")])
+    assert cells[2:5] == ["x", "", "x"]
+
+
+def test_columns_that_are_not_named_are_refused(tmp_path):
+    path = write(tmp_path / "a.h5ad", "csr")
+    with h5py.File(path, "a") as file:
+        del file["var/_index"]
+        file["var/_index"] = np.arange(7.0)
+    with pytest.raises(DataError, match="'var' does not name the 7 columns of 'X'"):
+        rows(path, ColumnRoles())

@@ -181,3 +181,11 @@ def test_the_nearest_value_of_a_list_is_one_of_it():
 def test_the_edges_of_a_plain_range_are_its_ends():
     axis = Axis("w_pos", 1.0, 3.0)
     assert [axis.edge(value) for value in (1.0, 2.0, 3.0)] == [-1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("high", "beyond"), [(11.0, None), (13.0, (13.0, 14.0)), (16.0, (16.0, 18.0))]
+)
+def test_a_range_of_whole_numbers_is_extended_by_whole_numbers(high, beyond):
+    part = Axis("n_pos", 10.0, high).beyond(1)
+    assert (None if part is None else (part.low, part.high)) == beyond

@@ -42,6 +42,14 @@ def test_tasks_share_the_files(model, files, resvm, tmp_path):
     assert len(list(target.glob("*.pred"))) == 5
 
 
+def test_files_of_other_tasks_are_counted(model, files, resvm, tmp_path):
+    words = ["predict", model, *files, "--out-dir", tmp_path / "preds", "--task", "1/2"]
+    told = resvm(*words).err
+    predicted = len(list((tmp_path / "preds").glob("*.pred")))
+    assert 0 < predicted < 5
+    assert f"{predicted} predicted, {5 - predicted} left to other tasks" in told
+
+
 def test_finished_files_are_skipped_and_changed_ones_are_not(
     problem, model, files, resvm, tmp_path
 ):

@@ -140,6 +140,17 @@ def test_the_table_is_on_stdout_with_the_confusion_counts(folder, resvm, report)
     assert resvm("score", "a.pred", "--labels", "test.svm", "-q", cwd=folder).out == b""
 
 
+def test_precision_is_given_at_the_depths_that_are_asked_for(folder, resvm, arrays):
+    words = ["score", "a.pred", "--labels", "test.svm", "--json", "-k", "1,7"]
+    ran = resvm(*words, cwd=folder)
+    assert ran.code == 0, ran.err
+    assert {"precision_at_1", "precision_at_7"} <= set(json.loads(ran.out)["files"][0])
+    for wrong in ("0", "1,0", str(2**53)):
+        ran = resvm(*words[:-1], wrong, cwd=folder)
+        assert ran.code == 2
+        assert f"must be positive integers such as 10,100, got '{wrong}'" in ran.err
+
+
 def test_several_files_stand_side_by_side_with_paired_differences(folder, resvm, arrays):
     ran = resvm("score", "a.pred", "b.pred", "--labels", "test.svm", cwd=folder)
     lines = ran.out.decode().splitlines()
