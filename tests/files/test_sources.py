@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from resvm_cli.errors import DataError
 from resvm_cli.files import sources
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.sources import RowIndex, Source
@@ -59,3 +60,15 @@ def test_lines_that_were_only_counted_are_found_again(spacing, monkeypatch):
         spans = index.spans(np.array(numbers))
         found = spans.lines(text[start:stop] for start, stop in spans.bounds)
         assert b"".join(found).splitlines() == [lines[number].strip() for number in numbers]
+
+
+def test_parts_of_a_file_that_has_changed_are_refused(tmp_path):
+    path = tmp_path / "input"
+    path.write_bytes(TEXT)
+    source = Source(str(path))
+    assert b"".join(source.spans([(0, 9), (12, 20)])) == TEXT[:9] + TEXT[12:20]
+    with path.open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(DataError, match="changed while it was being read"):
+        list(source.spans([(0, 9)]))
+    source.close()

@@ -257,3 +257,11 @@ def test_a_sample_takes_a_fifth_of_the_time_of_training(rows, sizes, n_models, e
     sample = out_of_bag.OutOfBagSample.from_plan(chosen)
     assert len(sample.positive) == min(rows[0], round(expected / 3))
     assert len(np.unique(sample.unlabeled)) == len(sample.unlabeled)
+
+
+def test_rows_without_features_equal_no_other_row():
+    empty = Rows.from_dense(np.array([[0.0], [1.0], [0.0], [0.0]]))
+    found = EqualRows.find(empty, [empty, empty], precomputed=False)
+    assert len(set(found.contents.tolist())) == 4
+    assert found.found.tolist() == [found.contents[1]] * 2
+    assert found.numbers.tolist() == [1, 5]

@@ -131,3 +131,10 @@ def test_sets_that_are_easy_to_separate_or_scaled_together_are_not_noticed():
     assert preparation_note(rows(POS + 1e4), rows(UNL)) is None  # far away
     tight = UNL.mean(0) + 0.2 * (POS - POS.mean(0))
     assert preparation_note(rows(tight), rows(UNL)) is None
+
+
+def test_a_largest_value_that_many_rows_share_is_no_sign_of_scaling():
+    rng = np.random.default_rng(4)
+    counts = np.minimum(rng.poisson(3.0, (60, 5)), 4) + rng.random((60, 5)).round(1)
+    shared = np.where(counts > 3, 4.0, counts)  # as measured by an instrument that saturates
+    assert preparation_note(rows(shared), rows(0.9 * counts)) is None

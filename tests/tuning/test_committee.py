@@ -166,6 +166,7 @@ def test_the_single_best_must_beat_the_untuned_one_by_its_error():
     trials = trials_of(some, (0.70, 0.74, 0.72))
     assert single(trials, some[0], 0.013).number == 1
     assert single(trials, some[0], 0.014).number == 0
+    assert single(trials_of(some, (0.0, 0.74, 0.72)), some[0], 0.014).number == 1
 
 
 def test_members_are_numbered_through_all_settings(trained):

@@ -162,6 +162,12 @@ def test_correlated_features_are_on_one_line_of_importance(result):
     assert content(render_page(result))["importance"] == []
 
 
+def test_the_page_has_the_first_twenty_groups_of_features(result):
+    found = tuple(FeatureImportance(n, f"gene {n}", 1.0 / (1 + n), 0.01, n) for n in range(30))
+    lines = content(render_page(replace(result, importance=found)))["importance"]
+    assert [line[0] for line in lines] == [f"gene {n}" for n in range(20)]
+
+
 def test_an_upper_bound_is_shown_where_it_says_something():
     estimate = FdrEstimate(None, None, False, False, None, why_unknown="P and U overlap too much")
     bounded = page.unknown_text(estimate, Interval(np.nan, 0.0, 0.401))
