@@ -159,3 +159,6 @@ def test_notes_on_columns_of_a_table_are_given(resvm, tmp_path):
     rows = [f"r{number},{number % 5}" for number in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["name,a", *rows]) + "\n")
     assert "the column 'name' contains ids" in resvm("check", "t.csv", cwd=tmp_path).err
+    rows = [f"{1000 + number},{number % 5}" for number in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["patient_id,a", *rows]) + "\n")
+    assert "'patient_id'" in resvm("check", "t.csv", cwd=tmp_path).err

@@ -138,3 +138,10 @@ def test_a_largest_value_that_many_rows_share_is_no_sign_of_scaling():
     counts = np.minimum(rng.poisson(3.0, (60, 5)), 4) + rng.random((60, 5)).round(1)
     shared = np.where(counts > 3, 4.0, counts)  # as measured by an instrument that saturates
     assert preparation_note(rows(shared), rows(0.9 * counts)) is None
+
+
+@pytest.mark.parametrize(("shift", "width"), [(0.0, 3.0), (5.0, 1.0)])
+def test_a_mean_of_0_or_a_deviation_of_1_alone_is_no_sign_of_scaling(shift, width):
+    values = width * standard(np.random.default_rng(5).normal(size=(80, 6))) + shift
+    others = np.random.default_rng(6).normal(shift + 0.1, width, (300, 6))
+    assert preparation_note(rows(values), rows(others)) is None

@@ -136,6 +136,8 @@ def test_the_table_is_on_stdout_with_the_confusion_counts(folder, resvm, report)
     assert f"average precision                      {one['average_precision']:.4f}" in text
     assert f"predicted +{one['tp']:>13}{one['fp']:>13}" in text
     assert "from the file's labels" in text
+    for title in ("at the threshold", "screening"):
+        assert f"\n{title}\n" in text
     assert ran.err == ""
     assert resvm("score", "a.pred", "--labels", "test.svm", "-q", cwd=folder).out == b""
 
