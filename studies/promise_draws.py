@@ -32,7 +32,8 @@ from studies.pu_tasks import TASKS, labeled
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 LABELINGS = ("random", "biased")
 OTHER_FRACTIONS = (0.05, 0.4)  # positive fractions of U; every second draw uses one
-N_POS, N_UNL, N_NEGATIVES = 200, 2000, 300
+N_POS = (200, 50, 20)
+N_UNL, N_NEGATIVES = 2000, 300
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,17 @@ class Cell:
     contamination: float
     labeling: str
     number: int
+    n_pos: int
+
+    @property
+    def key(self) -> str:
+        """Identifies the random draw; file names also contain the size of P."""
+        task = self.task.replace(" ", "_")
+        return f"{task}-{self.contamination:g}-{self.labeling}-{self.number}"
 
     @property
     def name(self) -> str:
-        task = self.task.replace(" ", "_")
-        return f"{task}-{self.contamination:g}-{self.labeling}-{self.number}"
+        return f"{self.key}-{self.n_pos}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +77,10 @@ def drawn(cell: Cell, folder: Path) -> Drawn:
         share = OTHER_FRACTIONS[cell.number // 2 % 2]
     n_true, n_false = int(truth.sum()), int((~truth).sum())
     # leave some rows of both classes for the negatives
-    n_pos = min(N_POS, n_true // 3)
+    n_pos = min(cell.n_pos, n_true // 3)
     n_unl = int(min(N_UNL, 0.9 * (n_true - n_pos) / share, 0.75 * n_false / (1 - share)))
     sizes = Sizes(n_pos, n_unl, cell.contamination, share, 0, None)
-    seed = [cell.number, round(1000 * cell.contamination), *cell.name.encode()]
+    seed = [cell.number, round(1000 * cell.contamination), *cell.key.encode()]
     rng = np.random.default_rng(seed)
     chances = biased_chances(rows, rng) if cell.labeling == "biased" else None
     sets = split(truth, sizes, rng, chances)
@@ -122,15 +129,18 @@ def main() -> None:
     parser.add_argument("--draws", type=int, nargs=2, default=(0, 3), help="from and to")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--labelings", nargs="+", choices=LABELINGS, default=LABELINGS)
+    parser.add_argument("--contaminations", type=float, nargs="+", default=CONTAMINATIONS)
+    parser.add_argument("--n-pos", type=int, nargs="+", default=N_POS, help="sizes of P")
     arguments = parser.parse_args()
     store = Path(arguments.store)
     store.mkdir(exist_ok=True)
     cells = [
-        Cell(task, contamination, labeling, number)
+        Cell(task, contamination, labeling, number, n_pos)
         for number in range(*arguments.draws)
         for task in arguments.tasks
-        for contamination in CONTAMINATIONS
+        for contamination in arguments.contaminations
         for labeling in arguments.labelings
+        for n_pos in arguments.n_pos
     ]
     with parallel.inner_threads_held():
         for cell in cells:

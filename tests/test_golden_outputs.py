@@ -19,10 +19,13 @@ from tests.programs import run_resvm
 
 GOLDEN = Path(__file__).parent / "golden" / "outputs"
 PU = "-P data/pos.svm -U data/unl.svm -q"
+MORE = "-P more/pos.svm -U more/unl.svm -q"  # enough known positives to state precision
 # a file, and the command whose output it is; later ones read what earlier ones have written
 COMMANDS = f"""
 simulate.json   simulate --synthetic --n-pos 30 --n-unl 120 --contamination-pos 0.1
     --contamination-unl 0.2 --test-pos 25 --test-neg 35 --decimals 3 -q -o data --json
+more.json       simulate --synthetic --n-pos 80 --n-unl 200 --contamination-pos 0
+    --contamination-unl 0.2 --test-pos 1 --test-neg 1 --decimals 3 -q -o more --json
 spies.json      simulate --data data/test.svm --positive-label 1 --n-pos 9 --n-unl 20
     --contamination-pos 0.2 --contamination-unl 0.3 --test-pos 8 --test-neg 9 -q -o spies --json
 train.json      train {PU} --n-models 7 -o model --json
@@ -42,12 +45,12 @@ folds.json      tune {PU} -v 3 --n-models 5 --search grid --no-extend -c 0.1,1
     -g 0.1,1 --n-pos 10 --unl-per-pos 2 -o grid --json
 methods.json    tune {PU} -v 2 --n-models 5 --trials 4 --search random --method all
     --max-extensions 0 -o methods --json
-rank.json       rank {PU} --n-models 15 --why 2 --top 9 --html page.html --json
+rank.json       rank {MORE} --n-models 15 --why 2 --top 9 --html page.html --json
 known.json      rank {PU} --n-models 15 -t linear --with-known --top 9 --json
-list.json       rank {PU} --n-models 15 --fdr 0.4 --json
+list.json       rank {MORE} --n-models 15 --fdr 0.4 --json
 trusted.json    rank {PU} --n-models 15 --negatives spies/unl.svm --top 9 --json
 next.json       rank {PU} --n-models 15 --next 8 --explore 0.25 --json
-audit.json      rank {PU} --n-models 15 --audit --json
+audit.json      rank {MORE} --n-models 15 --audit --json
 inspect.json    inspect model --json
 check.json      check data/pos.svm data/unl.svm --json
 bench.json      benchmark run --data data/test.svm --positive-label 1 --n-pos 10 --n-unl 25

@@ -41,6 +41,9 @@ MIN_UNLABELED = 20
 REPLICATES = 200
 WIDENING = 1.3  # widens upper bounds, because the line is only a model
 MIN_AREA = 0.65  # no claim if the ROC AUC of P against U is smaller
+AREA_FOR_FEW = 5.0  # divided by the number of known positives, and added to MIN_AREA
+OVERLAP_SPREAD = 2.0  # of rho, per unit of overlap between the fitted classes
+ERROR_SPREAD = 3.0  # of rho, per standard error of the ROC AUC of P against U
 ERROR_OF_B = 0.0075  # the same error of b matters more if b is small
 LOW_TAIL = 0.05  # tail probability of lower bounds on precision and b
 MAX_DEPTHS = 300
@@ -203,7 +206,8 @@ class ClassMixture:
     @property
     def separable(self) -> bool:
         """Whether the values determine a and b: P is a random sample, and far enough from U."""
-        return self.sampled and self.binned.area >= MIN_AREA
+        least = MIN_AREA + AREA_FOR_FEW / float(self.binned.positives.sum())
+        return self.sampled and self.binned.area >= least
 
     @property
     def claims(self) -> bool:
@@ -213,18 +217,23 @@ class ClassMixture:
     @property
     def why_unknown(self) -> str:
         """The reason why no claim is made, as a clause."""
-        if self.sampled:
+        if not self.sampled:
+            return "positives found by tests are not a random sample of all positives"
+        if self.binned.area < MIN_AREA:
             return "P and U overlap too much"
-        return "positives found by tests are not a random sample of all positives"
+        n_pos = self.binned.positives.sum()
+        return f"P and U overlap too much for only {n_pos:,.0f} known positives"
 
     @property
     def spread(self) -> float:
         """How much rho varies: rho is u to this power, where u is uniform between 0 and 1."""
-        overlap = 1 - self.binned.area
+        area = self.binned.area
         if self.b is not None:
-            return 0.5 * overlap
-        of_b = ERROR_OF_B / max(float((self.weights @ self.fitted.b).item()), 0.02)
-        return max(0.02, 1.2 * overlap - 0.05) + of_b
+            return 0.5 * (1 - area)
+        a, b = (float((self.weights @ fitted).item()) for fitted in (self.fitted.a, self.fitted.b))
+        of_classes = min(1.0, 0.5 + (area - 0.5) / max(0.05, 1 - a - b))
+        of_overlap = OVERLAP_SPREAD * (1 - of_classes) + ERROR_SPREAD * self.binned.area_error
+        return max(0.02, of_overlap) + ERROR_OF_B / max(b, 0.02)
 
     def _blurs(self, size: int) -> _Blurs:
         order = randomness.shuffled(randomness.run_bits(self.seed, randomness.RHO), size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -51,10 +52,22 @@ class BinnedValues:
 
     @cached_property
     def area(self) -> float:
-        """The area under the ROC curve of P against U."""
-        total = float(self.positives.sum() * self.unlabeled.sum())
+        """The ROC AUC of P against U."""
+        return float(self.positives @ self._above_unlabeled) / float(self.positives.sum())
+
+    @cached_property
+    def area_error(self) -> float:
+        """The standard error of the area for another draw of P."""
+        n_pos = float(self.positives.sum())
+        squares = float(self.positives @ (self._above_unlabeled - self.area) ** 2)
+        return math.sqrt(squares / (n_pos * (n_pos - 1)))
+
+    @cached_property
+    def _above_unlabeled(self) -> FloatArray:
+        """The fraction of U below each bin, with half of the bin's own rows."""
         below = np.cumsum(self.unlabeled) - self.unlabeled / 2
-        return float((self.positives * below).sum()) / total
+        fractions: FloatArray = below / self.unlabeled.sum()
+        return fractions
 
     @cached_property
     def max_b(self) -> float:

@@ -604,7 +604,7 @@ def test_what_is_returned_is_shown_in_a_line(labelled):
 
 
 def test_the_columns_of_a_ranking_are_those_of_its_text(labelled):
-    ranking = resvm_cli.rank(labelled.X, labelled.y, n_models=9, top=5)
+    ranking = resvm_cli.rank(labelled.X, labelled.y, n_models=9, top=5, contamination_unl=0.2)
     names, *lines = (line.split("\t") for line in ranking.text().splitlines())
     assert list(ranking.columns) == names
     records = zip(*ranking.columns.values(), strict=True)

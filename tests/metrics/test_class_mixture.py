@@ -85,6 +85,30 @@ def test_sets_that_overlap_too_much_tell_nothing_but_an_upper_bound():
     assert Drawn(0.1, 0.3, apart=0.7).fitted(a=0.1).n_false() == 40
 
 
+def test_few_known_positives_must_differ_more_from_unlabeled_rows():
+    few, many = (Drawn(0.0, 0.05, n_pos=n_pos, apart=1.5).fitted() for n_pos in (20, 200))
+    assert 0.75 < few.binned.area < 0.9
+    assert not few.claims
+    assert few.why_unknown == "P and U overlap too much for only 20 known positives"
+    assert many.claims
+    assert Drawn(0.0, 0.05, n_pos=20, apart=4.0).fitted().claims
+    assert Drawn(0.0, 0.05, n_pos=20, apart=0.2).fitted().why_unknown == "P and U overlap too much"
+
+
+def test_the_fewer_positives_are_known_the_less_is_promised():
+    spreads = [Drawn(0.0, 0.2, 1, n_pos, apart=2.5).fitted().spread for n_pos in (40, 160, 640)]
+    assert spreads == sorted(spreads, reverse=True)
+
+
+def test_the_error_of_the_area_is_that_of_the_mean_over_known_positives():
+    drawn = Drawn(0.1, 0.2, n_pos=30, n_unl=45)
+    # with fewer values than bins, every value has its own
+    below = (drawn.unlabeled < drawn.positives[:, None]).mean(axis=1)
+    binned = drawn.fitted(n_replicates=0).binned
+    assert binned.area == pytest.approx(below.mean(), abs=0.02)
+    assert binned.area_error == pytest.approx(below.std(ddof=1) / np.sqrt(30), rel=0.05)
+
+
 def test_the_same_values_at_chance_bound_the_share_by_nothing():
     values = np.random.default_rng(0).standard_normal(600)
     mixture = ClassMixture.fit(values[:100], values[100:])
@@ -96,8 +120,11 @@ def test_the_more_sets_overlap_the_less_is_promised():
     assert all(mixture.separable for mixture in apart)
     spreads = [mixture.spread for mixture in apart]
     assert spreads == sorted(spreads)
-    of_b = 0.0075 / (apart[0].weights @ apart[0].fitted.b).item()
-    assert spreads[0] == pytest.approx(1.2 * (1 - apart[0].binned.area) - 0.05 + of_b)
+    mixture = apart[-1]
+    a, b = ((mixture.weights @ part).item() for part in (mixture.fitted.a, mixture.fitted.b))
+    of_classes = 0.5 + (mixture.binned.area - 0.5) / (1 - a - b)
+    expected = 2 * (1 - of_classes) + 3 * mixture.binned.area_error + 0.0075 / b
+    assert spreads[-1] == pytest.approx(expected)
     lows = [mixture.precision(100).low[-1] for mixture in apart]
     assert lows == sorted(lows, reverse=True)
     # the value is that of the curve, shrunk by half of the spread
