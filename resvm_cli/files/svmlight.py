@@ -181,10 +181,10 @@ def map_blocks(
     name: str,
     run: Run,
     *,
-    zero_based: bool = False,
-    with_comments: bool = False,
-    multiple: int = 1,
-    max_rows: int = ROW_CAPACITY,
+    zero_based: bool,
+    with_comments: bool,
+    multiple: int,
+    max_rows: int,
 ) -> Iterator[tuple[Block, Result]]:
     """Yield each block of a text with the function's result, computed in the parsing threads.
 
