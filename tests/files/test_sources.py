@@ -62,13 +62,17 @@ def test_lines_that_were_only_counted_are_found_again(spacing, monkeypatch):
         assert b"".join(found).splitlines() == [lines[number].strip() for number in numbers]
 
 
-def test_parts_of_a_file_that_has_changed_are_refused(tmp_path):
+@pytest.mark.parametrize("same_size", [False, True])
+def test_parts_of_a_file_that_has_changed_are_refused(same_size, tmp_path):
     path = tmp_path / "input"
     path.write_bytes(TEXT)
     source = Source(str(path))
     assert b"".join(source.spans([(0, 9), (12, 20)])) == TEXT[:9] + TEXT[12:20]
-    with path.open("ab") as file:
-        file.write(b"more")
+    if same_size:
+        os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
+    else:
+        with path.open("ab") as file:
+            file.write(b"more")
     with pytest.raises(DataError, match="changed while it was being read"):
         list(source.spans([(0, 9)]))
     source.close()

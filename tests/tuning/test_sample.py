@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.tuning.sample import Folds
+from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.parameters import MethodParameters
+from resvm_cli.running.run import Run
+from resvm_cli.tuning.sample import Folds, TuningSample
+from resvm_cli.tuning.settings import TuningSettings
 
 
 @given(st.integers(2, 8), st.integers(8, 40), st.integers(0, 60), st.integers(0, 2**40))
@@ -49,3 +54,10 @@ def test_given_folds_must_leave_rows_to_train_on():
         Folds.given(np.array([0, 0, 1, 1, 0]), 2, None, "folds.txt")
     with pytest.raises(DataError, match="a group is split"):
         Folds.given(np.array([0, 1, 0, 1, 0]), 2, np.array([0, 1, 0, 0, 2]), "folds.txt")
+
+
+def test_a_weight_for_known_negatives_needs_some():
+    data = MemoryData.from_matrix(sparse.eye_array(40, format="csr"), np.arange(40) < 20)
+    settings = TuningSettings(base=MethodParameters(w_neg=2.0))
+    with pytest.raises(ParameterError, match="w_neg applies to known negatives"):
+        TuningSample.from_data(data, settings, Run())

@@ -102,6 +102,9 @@ def test_there_is_no_going_beyond_what_makes_sense():
     axis = Axis("n_pos", 5.0, 20.0, True).limited(1.0, 20.0)
     assert axis.beyond(1) is None
     assert axis.beyond(-1).low >= 1.0
+    near = Axis("n_pos", 2.0, 20.0, True).limited(1.0, 20.0).beyond(-1)
+    assert (near.low, near.high) == (1.0, 2.0)
+    assert Axis("n_pos", 1.4, 20.0, True).limited(1.0, 20.0).beyond(-1) is None  # no new integer
     listed = parse_axis("n_pos", "10,20").limited(1.0, 20.0)
     assert listed.beyond(1) is None
     assert Axis("coef0", 0.0, 1.0, False).limited(0.0, 9.0).beyond(-1) is None
@@ -130,6 +133,18 @@ def test_each_method_has_its_own_axes(method, kernel, names):
     assert {axis.name for axis in space.axes} == names
     for axis in space.axes:
         assert axis.floor <= axis.low <= axis.high <= axis.ceiling
+
+
+def test_default_ranges_and_how_far_they_may_be_extended():
+    axes = default_space("resvm", "rbf", 90, 900, 0.1).axes
+    found = {axis.name: (axis.floor, axis.low, axis.high, axis.ceiling) for axis in axes}
+    assert found == {
+        "gamma": pytest.approx((1e-7, 0.003, 3.0, 1e5)),
+        "n_pos": (1.0, 6.0, 60.0, 90.0),
+        "unl_per_pos": (0.1, 1.0, 15.0, 150.0),
+        "w_pos": (1e-4, 0.25, 16.0, 1e4),
+        "c_unl": (1e-6, 0.01, 1000.0, 1e6),
+    }
 
 
 @given(st.integers(1, 3000), st.integers(1, 100_000), st.sampled_from(["resvm", "bagging"]))
