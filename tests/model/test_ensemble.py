@@ -311,6 +311,15 @@ def test_members_of_a_mixed_ensemble_do_not_depend_on_the_others():
     assert together == pytest.approx(Predictor(machine).member_values(rows), rel=1e-11, abs=1e-11)
 
 
+def test_rows_scored_apart_from_others_decide_what_is_dense():
+    machine = ensemble(KERNELS[2])
+    rows = Rows.from_dense(FEATURES)
+    sparse = rows.entries(np.arange(len(rows.values)) % 50 == 0)
+    for scored, multiple in ((rows, BLOCK_ROWS), (sparse, 1)):
+        predictor = Predictor.apart_from_others(machine, scored, FEATURES.shape[1] + 1)
+        assert predictor.rows_multiple == multiple
+
+
 def test_values_whose_squares_overflow_are_infinitely_far_away():
     machine = ensemble_of(
         Kernel("rbf", gamma=1.0),

@@ -57,6 +57,26 @@ def test_sums_are_those_of_the_whole_kernel_matrix(n_support, way):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
+def test_members_with_several_kernels_share_a_pool(way):
+    n_support = support_vectors.CHUNK + 37
+    support, queries = RNG.standard_normal((n_support, 6)), RNG.standard_normal((11, 6))
+    coefficients = RNG.standard_normal((n_support, 4)) * (RNG.random((n_support, 4)) < 0.3)
+    rows = Rows.from_dense(support, first_index=0)
+    distances = ((queries[:, None, :] - support[None]) ** 2).sum(axis=2)
+    indexes, expected = [], 0.0
+    for gamma, members in ((0.3, [0, 2]), (0.05, [1, 3])):
+        own = np.zeros((n_support, 4))
+        own[:, members] = coefficients[:, members]
+        row, member = np.nonzero(own)
+        uses = SupportIndex.from_entries(row, member, own[row, member], n_support, 4)
+        indexes.append((Kernel("rbf", gamma=gamma), uses))
+        expected += np.exp(-gamma * distances) @ own
+    pool = Pool(indexes, rows, Columns(rows.indices), **way)
+    found = pool.sums(Rows.from_dense(queries, first_index=0))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
 def test_sums_do_not_depend_on_other_rows(way):
     support = RNG.standard_normal((601, 9)) * (RNG.random((601, 9)) < 0.4)
     queries = RNG.standard_normal((23, 9)) * (RNG.random((23, 9)) < 0.4)
