@@ -428,6 +428,11 @@ def test_rows_that_cannot_be_used_are_refused(labelled):
         resvm_cli.rank(X, y, ids=["a", "b", "c"])
 
 
+def test_parameters_of_a_ranking_that_contradict_each_other_are_refused(labelled):
+    with pytest.raises(ValueError, match="fdr and top both set the length of the list"):
+        resvm_cli.rank(labelled.X, labelled.y, fdr=0.1, top=5, n_models=2)
+
+
 def test_a_parameter_that_is_not_there_is_refused_as_python_does(labelled):
     for function in (resvm_cli.fit, resvm_cli.tune, resvm_cli.rank):
         with pytest.raises(TypeError, match="unexpected keyword argument 'n_model'"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from resvm_cli.metrics.class_mixture import ClassMixture, RankedOutcomes
 from resvm_cli.metrics.intervals import clopper_pearson
+from resvm_cli.metrics.mixture_fit import BinnedValues
 
 
 class Drawn:
@@ -263,6 +264,17 @@ def test_any_values_give_shares(seed, n_distinct, infinite):
         if mixture.claims:
             for values in (precision.value, precision.low, precision.high):
                 assert ((values >= 0) & (values <= 1)).all()
+
+
+@pytest.mark.parametrize("n_distinct", [3, 1000])
+def test_every_value_is_counted_in_one_bin(n_distinct):
+    rng = np.random.default_rng(0)
+    sets = rng.integers(0, n_distinct, 70).astype(float), rng.integers(0, n_distinct, 300) / 2
+    binned = BinnedValues.from_values(*sets)
+    assert len(binned.edges) > 1
+    for values, counts in zip(sets, (binned.positives, binned.unlabeled), strict=True):
+        expected, _ = np.histogram(values, [-np.inf, *binned.edges, np.inf])
+        assert counts.tolist() == expected.tolist()
 
 
 def outcomes(drawn, numbers):
