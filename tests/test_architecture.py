@@ -36,6 +36,39 @@ def calls() -> set[tuple[str, str]]:
     return calls_and_imports()[0]
 
 
+def decorated_classes() -> Iterator[tuple[str, ast.ClassDef, dict[str, bool]]]:
+    """Return (name with its file, class, options of the decorator) of every dataclass."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            for decorator in node.decorator_list if isinstance(node, ast.ClassDef) else ():
+                if ast.unparse(decorator).split("(")[0] == "dataclass":
+                    given = getattr(decorator, "keywords", [])
+                    options = {str(each.arg): ast.literal_eval(each.value) for each in given}
+                    yield f"{path.relative_to(PACKAGE)} {node.name}", node, options
+
+
+def test_dataclasses_are_immutable_but_for_these():
+    assert {name for name, _, options in decorated_classes() if not options.get("frozen")} == {
+        "commands/check.py FileCheck",
+        "files/svmlight.py _Parsed",
+        "svm/libsvm.py _Stderr",
+        "tables/encoding.py FeatureMap",
+        "tables/encoding.py MappedColumn",
+        "tuning/trials.py TrialLog",
+    }
+
+
+def test_dataclasses_of_arrays_are_compared_by_identity():
+    """Comparing arrays gives an array, so comparing such objects would fail."""
+    n_found = 0
+    for name, node, options in decorated_classes():
+        fields = [ast.unparse(each.annotation) for each in node.body if hasattr(each, "annotation")]
+        if re.search(r"Array\b|\bRows\b", " ".join(fields)):
+            assert options.get("eq") is False, name
+            n_found += 1
+    assert n_found > 30
+
+
 def test_only_files_opens_paths():
     openers = {"open", "fdopen", "read_text", "read_bytes", "write_text", "write_bytes", "mkstemp"}
     assert {
