@@ -170,9 +170,9 @@ class Histogram:
             n_within = HISTOGRAM_BINS - n_below - n_above
             edges = np.concatenate(
                 [
-                    np.linspace(min(low, 0.0), 0.0, n_below, endpoint=False),
+                    np.linspace(low, 0.0, n_below, endpoint=False),
                     np.linspace(0.0, 1.0, n_within + 1),
-                    np.linspace(1.0, max(high, 1.0), n_above + 1)[1:],
+                    np.linspace(1.0, high, n_above + 1)[1:],
                 ]
             )
         clipped = np.clip(scores, edges[0], edges[-1])

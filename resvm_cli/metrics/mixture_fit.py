@@ -144,7 +144,7 @@ def fit_classes(
         total = positive.sum(axis=1, keepdims=True)
         balance = np.log(np.maximum(total, 1e-9) / np.maximum(n_pos + n_unl - total, 1e-9))
         line = fits.intercept + fits.slope * logits + balance
-        chance = 1 / (1 + np.exp(-np.clip(line, -40.0, 40.0)))
+        chance = 1 / (1 + np.exp(-np.maximum(line, -40.0)))
         missing, weight = positive - counts * chance, counts * chance * (1 - chance)
         # Newton step: two gradients and a 2 x 2 Hessian
         to_intercept = missing.sum(axis=1, keepdims=True)
