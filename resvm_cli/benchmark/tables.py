@@ -199,7 +199,7 @@ def wins_of(table: FloatArray, methods: Sequence[str]) -> dict[str, float]:
 
 
 def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str) -> float | None:
-    """Return the one-sided paired p-value that one method is better than another."""
+    """Return the p-value of a one-sided paired test of one method against another."""
     if first not in methods or second not in methods or len(table) < 2:
         return None
     columns = methods.index(first), methods.index(second)

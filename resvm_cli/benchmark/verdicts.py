@@ -156,7 +156,7 @@ class Dominance:
     method: str
     n: int
     whole: float  # fraction of repetitions where resvm's curve is nowhere below
-    levels: float  # mean fraction of recall levels where it is not below
+    levels: float  # mean fraction of recall levels where it is not worse
     shortfall: float  # greatest shortfall in points, averaged over repetitions
 
 

@@ -315,7 +315,7 @@ def recover(path: str, *, is_ours: Callable[[Path], bool]) -> None:
 
 
 def read_consistently(path: str, read: Callable[[], Result]) -> Result:
-    """Read a directory that may be replaced meanwhile, without mixing old and new content."""
+    """Read a directory that may be replaced during the read; never mix old and new."""
     for _ in range(MAX_READS):
         before = _identity(path)
         try:

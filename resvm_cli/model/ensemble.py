@@ -362,7 +362,7 @@ def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
     numbers[used] = _taken(ensemble.pool, used).content_numbers()
     contents = numbers[supports]
     first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
-    # written in reverse order, so that the first use remains
+    # written in reverse order, so that the first use wins
     first[contents[::-1]] = np.arange(len(contents))[::-1]
     order = np.argsort(first)
     places = np.empty(len(order), np.int64)

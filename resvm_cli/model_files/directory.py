@@ -284,7 +284,7 @@ def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
         raise ModelError(f"{path}: its manifest does not record how its bags were drawn")
     if rule not in (BAG_RULE, WEIGHTED_RULE):
         raise ModelError(
-            f"{path}: its bags were drawn by the unknown rule {rule!r}; this version"
+            f"{path}: its bags were drawn by an unknown rule, {rule!r}; this version"
             f" supports '{BAG_RULE}' and '{WEIGHTED_RULE}'",
             "use the version of resvm that trained it or a newer one, or train again",
         )

@@ -128,8 +128,8 @@ def stream(
 ) -> Iterator[Result]:
     """Like ``run``, for tasks that arrive one by one; results are yielded when ready.
 
-    A separate thread takes tasks, a few ahead of the results. ``workers`` is called when a second
-    task arrives: a single task needs only one worker.
+    A separate thread fetches tasks, staying a few ahead of the results. ``workers`` is called when
+    a second task arrives: a single task needs only one worker.
     """
     try:
         return _Stream(function, tasks, workers).results(tick)

@@ -156,7 +156,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         weights: npt.ArrayLike | None = None,
         **options: Any,
     ) -> Estimator:
-        """Choose parameters without known negatives; set ``params`` to them for ``fit`` to use.
+        """Choose parameters without known negatives, and store them in ``params`` for ``fit``.
 
         {parameters}
 
@@ -380,7 +380,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             self.oob_members_ = model.oob.members
 
     def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any, Any]:
-        """Return the rows, labels for the engine, and which of these mark known rows."""
+        """Return the rows, labels for the engine, and the labels that mark known rows."""
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
         refuse_lossy(y, "y")

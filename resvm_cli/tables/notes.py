@@ -138,7 +138,7 @@ def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
 
 
 def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterator[Text]:
-    """Yield notes about the tables of P and U; ``known`` if their features come from a model."""
+    """Yield notes about the tables of P and U; ``known``: a model defines their features."""
     first = tables[0]
     for name, content in first.excluded.items():
         text = "the column '{name}' contains {content}, so it is not used as a feature; to one-hot"

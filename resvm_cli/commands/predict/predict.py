@@ -78,7 +78,7 @@ class FilesResult:
 def predict_files(
     request: PredictRequest, sources: Sequence[str], target: str, share: Share | None, run: Run
 ) -> FilesResult:
-    """Predict all files, or one task's share, into a directory; skip finished outputs."""
+    """Write predictions for all files, or one task's share; skip finished outputs."""
     if STDIN in sources:
         raise ParameterError("{out_dir} needs input files: stdin has no name for an output")
     names = output_names(list(sources), SUFFIXES[request.form])

@@ -1,7 +1,7 @@
 """Two baselines for ensembles: the best single feature and the nearest known positive.
 
 All three rankings are compared by the ROC AUC of P against U, out of bag and on the same sample of
-rows. The feature for a row of P is chosen without the row's fold, and a row's nearest known
+rows. The feature for a row of P is chosen without using the row's fold, and a row's nearest known
 positive is never the row itself, an identical row, or a row in its group. Differences have
 DeLong's paired confidence intervals.
 """
@@ -149,7 +149,7 @@ def _sums_by_fold(
     """Return each feature's sum of the placements of a fold's rows of P: folds x features."""
     n_unl = len(rows) - n_pos
     order = np.argsort(rows.values)  # two sorts take half the time of lexsort
-    place_type = np.uint16 if width < 1 << 16 else np.int32  # 16 bits are sorted by radix
+    place_type = np.uint16 if width < 1 << 16 else np.int32  # radix sort for 16 bits
     order = order[np.argsort(place[order].astype(place_type), kind="stable")]
     feature, value, row = place[order], rows.values[order], rows.row_numbers[order]
     before = np.concatenate([[0], np.cumsum(row >= n_pos)])  # entries of U before each entry

@@ -8,8 +8,8 @@ memory.
 P-values compare a row with trusted negatives. The members that score the row have seen neither it
 nor the negatives. So if the row is a negative like them, every rank among their values is equally
 likely, and the fraction of values at or above its own, counting itself, is a p-value that assumes
-nothing about the model (Vovk; Bates et al. 2023). A negative that is also a row of U is scored only
-by the members among them that have not seen it either.
+nothing about the model (Vovk; Bates et al. 2023). If a negative is also a row of U,
+only those of these members that have not seen it score it.
 """
 
 from __future__ import annotations
