@@ -223,7 +223,9 @@ def test_a_set_that_is_said_to_be_clean_has_no_false_positives():
 def test_all_together_are_as_many_as_are_said_to_be_false():
     for said in (0.1, 0.25):
         mixture = Drawn(0.1, 0.2).fitted(a=said, b=0.3)
-        assert mixture.expected_false(400).value[-1] == pytest.approx(400 * said)
+        false = mixture.expected_false(400)
+        assert len(false.value) == len(false.low) == len(false.high) == 400
+        assert false.value[-1] == pytest.approx(400 * said)
         assert mixture.precision(4000).value[-1] == pytest.approx(0.3)
 
 
@@ -308,6 +310,21 @@ def test_precision_of_rows_that_were_all_tested_is_known():
     for figure in (precision.value, precision.low, precision.high):
         assert figure[29] == pytest.approx(true)
     assert precision.low[99] < precision.value[99] < precision.high[99]
+
+
+def test_rows_that_were_not_tested_keep_their_chances_in_a_list():
+    drawn = Drawn(0.0, 0.2, n_pos=100, n_unl=1000)
+    order = np.argsort(-drawn.unlabeled, kind="stable")
+    rows = RankedOutcomes.from_rows(
+        order[[2, 5, 6]], np.array([True, False, True]), drawn.unlabeled
+    )
+    binned = BinnedValues.from_values(drawn.positives, drawn.unlabeled)
+    lengths = np.array([2, 3, 6, 10])
+    chances = np.full((4, len(binned.unlabeled)), 0.3)
+    expected, low, high = rows.bounds(chances, binned, lengths, np.random.default_rng(0))
+    by_hand = [2 * 0.3 / 2, (1 + 2 * 0.3) / 3, (1 + 4 * 0.3) / 6, (2 + 7 * 0.3) / 10]
+    assert expected == pytest.approx(by_hand)
+    assert ((low <= expected) & (expected <= high)).all()
 
 
 def test_tested_rows_move_the_curve_to_their_outcomes():
