@@ -393,6 +393,14 @@ def test_an_interrupt_while_modules_are_imported_is_no_traceback(
     assert "Traceback" not in ran.err
 
 
+def test_a_library_that_cannot_be_loaded_is_exit_5():
+    script = "import sys; sys.modules['typer'] = None; from resvm_cli import __main__ as main"
+    ran = run(script_command(f"{script}; main.program()"))
+    assert (ran.code, ran.out) == (5, b"")
+    assert ran.err.startswith("resvm: error: cannot load a library: import of typer halted")
+    assert ran.err.endswith("\n  hint: is memory limited (ulimit -v)?\n")
+
+
 def test_a_bug_is_reported_in_one_line_and_with_a_traceback_by_debug(model):
     script = (
         "import sys; from resvm_cli.cli import main\n"

@@ -517,6 +517,8 @@ def test_without_scikit_learn_the_import_names_the_pip_command():
     assert ran.code == 1
     assert "ModuleNotFoundError: resvm_cli.sklearn needs scikit-learn" in ran.err
     assert "pip install 'resvm-cli[sklearn]'" in ran.err
+    ran = run([sys.executable, "-c", blocked.replace("'sklearn'", "'joblib'")])  # of scikit-learn
+    assert ran.err.splitlines()[-1].startswith("ModuleNotFoundError: import of joblib halted")
 
 
 def test_known_negatives_have_a_third_label_and_give_the_model_of_fit():
