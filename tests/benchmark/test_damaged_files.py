@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
+from resvm_cli.benchmark.run import _is_task_record
 from resvm_cli.files.json_files import read_sealed, write_sealed
 from tests.conftest import assert_exit, write_svm
 from tests.hostile import seeds
@@ -91,6 +92,13 @@ def test_a_task_whose_times_a_report_would_refuse_is_refused(name, value, benchm
     change_task(benchmark, tmp_path / "b", "times", name, value)
     ran = run_resvm(*seeds.benchmark(benchmark), "-o", tmp_path / "b")
     assert_exit(ran, 5, "not written by a task, or damaged", "run its task again")
+
+
+@pytest.mark.parametrize("damaged", [3, [], {"data": 3}], ids=str)
+def test_a_record_of_another_kind_is_no_result_of_a_task(damaged, benchmark):
+    record = read_sealed(str(benchmark / "tasks/tasks/paper-1-of-2.json"))["records"][0]
+    assert _is_task_record(record)
+    assert not _is_task_record({**record, **damaged} if isinstance(damaged, dict) else damaged)
 
 
 def test_a_result_without_contamination_counts_as_clean_data(benchmark, tmp_path):

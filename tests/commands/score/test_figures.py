@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -65,10 +66,17 @@ def test_every_threshold_of_a_small_file_can_be_chosen(tmp_path, monkeypatch):
     _, data, positive, values = made(tmp_path, monkeypatch)
     (one,) = data["files"]
     for place in (0, 7, 150, 299):
-        called = values >= np.sort(values)[::-1][place]
+        threshold = np.sort(values)[::-1][place]
+        assert one["thresholds"][place] == pytest.approx(threshold, rel=1e-11)
+        called = values >= threshold
         assert one["tp"][place] == (called & positive).sum()
         assert one["fp"][place] == (called & ~positive).sum()
     assert sum(one["histogram"]["positive"]) == positive.sum()
+
+
+def test_infinite_thresholds_are_the_largest_doubles_on_the_page():
+    most = sys.float_info.max
+    assert [figures._finite(value) for value in (-np.inf, 0.25, np.inf)] == [-most, 0.25, most]
 
 
 def test_contaminated_sets_get_corrected_curves_and_their_assumptions(tmp_path, monkeypatch):
