@@ -1,9 +1,10 @@
 /* Functions that Python calls with arrays and numbers.
  *
- * Each is declared with a table of its parameters, by which its arguments are checked: the format,
- * contiguity, alignment and writability of arrays. Every complaint names the parameter. The function's
- * body runs without the GIL; it checks the lengths, computes, and returns NULL or a complaint, which
- * becomes a ValueError ("out of memory": a MemoryError). Included once by each extension. */
+ * Each is declared with a table of its parameters, which is used to check its arguments: the format,
+ * contiguity, alignment and writability of arrays. Every error message names the parameter. The
+ * function's body runs without the GIL; it checks the lengths, computes, and returns NULL or an error
+ * message, which becomes a ValueError ("out of memory": a MemoryError). Each extension includes this
+ * file once. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@
 
 enum kind { BYTES, BOOL, INT32, INT64, UINT64, FLOAT32, FLOAT64, WHOLE, REAL, FLAG, CAPSULE };
 
-/* Arrays: their items' formats as in Python's struct module, where an int64 is `l` or `q`. */
+/* The formats of array items, as in Python's struct module, where an int64 is `l` or `q`. */
 static const struct {
     const char *name, *format, *other_format;
     size_t size;
@@ -32,7 +33,7 @@ struct parameter {
 #define OPTIONAL(kind, name) {kind, name, 0, 1}
 
 struct argument {
-    void *data; /* of an array or a capsule; NULL where an optional array is None */
+    void *data; /* of an array or a capsule; NULL if an optional array is None */
     size_t count;
     int64_t whole; /* or a flag */
     double real;
@@ -43,7 +44,7 @@ struct argument {
 #define MAX_RESULTS 9
 
 /* A call returns bytes if its body sets `text`, which is freed unless it is borrowed; or numbers, or
- * None. The body may take the GIL back by `state`. */
+ * None. The body may reacquire the GIL through `state`. */
 struct call {
     struct argument given[MAX_PARAMETERS];
     PyThreadState *state;
@@ -155,7 +156,7 @@ static PyObject *answer(const char *(*body)(struct call *), const struct paramet
             free(call.text);
     }
     for (size_t i = 0; i < n_parameters; i++)
-        PyBuffer_Release(&call.given[i].buffer); /* does nothing for one that holds none */
+        PyBuffer_Release(&call.given[i].buffer); /* does nothing if the buffer is empty */
     return result;
 }
 

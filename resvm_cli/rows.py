@@ -379,7 +379,10 @@ class DataSummary:
 
 
 def note_on_numbering(files: Sequence[tuple[str, int, int]]) -> str | None:
-    """Return a note if files (name, smallest and largest index) seem to count from 0 and from 1."""
+    """Return a note if one of these files seems to count from 0 and another from 1.
+
+    Each file is a name, a smallest and a largest index.
+    """
     for (name, low, high), (other, other_low, other_high) in itertools.permutations(files, 2):
         if low == 0 and other_low > 0 and other_high == high + 1:
             return (

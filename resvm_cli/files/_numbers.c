@@ -117,9 +117,9 @@ static inline char *write_decimal(char *to, struct decimal number)
 
 #ifdef __SIZEOF_INT128__
 /* The Schubfach algorithm (R. Giulietti). The decimals that read back as the double form an interval,
- * and 10^k is the largest power of ten that is not wider. So the interval contains at most one multiple
+ * and 10^k is the largest power of ten no wider than it. So the interval contains at most one multiple
  * of 10^(k+1). If it contains one, that is the shortest decimal, without its trailing zeros. Otherwise
- * it is the nearest multiple of 10^k in the interval. Everything is counted in quarters of 10^k. A
+ * it is the nearest multiple of 10^k in the interval. Everything is measured in quarters of 10^k. A
  * fraction is truncated and the last bit set instead, which changes no comparison with an even number.
  *
  * Powers have 126 bits. Up to 10^54 they are exact, and so is every product. Powers below 1 are rounded

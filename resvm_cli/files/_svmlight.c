@@ -109,8 +109,8 @@ static inline int leading_digits(uint64_t word)
     return flags ? __builtin_ctzll(flags) >> 3 : 8;
 }
 
-/* Return the number in the first n of eight bytes, for n from 1 to 8. One multiplication each combines
- * digits to pairs, pairs to fours, and fours to the result. */
+/* Return the number in the first n of eight bytes, for n from 1 to 8. Three multiplications combine
+ * digits into pairs, pairs into fours, and fours into the result. */
 static inline uint64_t spelled(uint64_t word, int n)
 {
     const uint64_t every_fourth = UINT64_C(0x000000ff000000ff);

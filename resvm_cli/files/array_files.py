@@ -55,7 +55,7 @@ MAX_EMPTY_ROWS = 1 << 20  # of a sparse matrix, in addition to a few per byte
 READ_ERRORS = (
     *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),
     *(SyntaxError, TokenError, BadZipFile, struct.error, zlib.error),
-    RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression
+    RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression method
 )
 AnyArray: TypeAlias = npt.NDArray[Any]
 

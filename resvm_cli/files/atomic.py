@@ -31,11 +31,11 @@ ASIDE = ".resvm-old"
 SYNC_THREADS = 32  # the disk syncs all pending files at once, so many threads can wait for it
 MAX_READS = 20  # attempts to read a directory that is being replaced
 WRITTEN_TO_STDOUT = (STDOUT, "/dev/stdout")
-SEALED = ("manifest.json", "part.json")  # a directory with one of these accepts no other files
+SEALED = ("manifest.json", "part.json")  # nothing may be added next to one of these
 OWN_FILES = (".json", ".jsonl", ".tsv", ".model", ".lock")  # endings of files in models and runs
 
 _unfinished: set[str] = set()  # existing temporaries of this process
-_locked_here: set[tuple[Path, int]] = set()  # with the thread, so that it never waits for itself
+_locked_here: set[tuple[Path, int]] = set()  # with the thread, which must not wait for itself
 _swept: set[str] = set()  # folders already cleared of leftover temporaries
 
 

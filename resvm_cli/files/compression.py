@@ -18,7 +18,7 @@ _Decoder: TypeAlias = "bz2.BZ2Decompressor | lzma.LZMADecompressor | _Gzip | _Zs
 
 
 def opening(pieces: Iterator[bytes], prefixes: Iterable[bytes]) -> bytes:
-    """Return the first bytes, which suffice to tell whether they begin with one of the prefixes."""
+    """Return enough of the first bytes to tell whether they begin with one of the prefixes."""
     head = next(pieces, b"")
     # a pipe may deliver a prefix in parts; do not wait for more if this cannot be one
     while head and any(prefix != head and prefix.startswith(head) for prefix in prefixes):

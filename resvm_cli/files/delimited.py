@@ -218,7 +218,7 @@ class TextTable(Table):
                 try:
                     values.flat[place] = read_number(cell)
                 except ValueError:
-                    return None  # the other reader reports where it is
+                    return None  # the other reader reports its location
         text.skip(n_bytes, n_rows)
         is_ascii = part.isascii()
         whole = part.decode("ascii") if is_ascii else ""
@@ -285,7 +285,7 @@ class TextTable(Table):
 
 
 class _Lines(Iterator[str]):
-    """Yields the lines of a text; a reader of the rest of a piece can skip its lines."""
+    """Yields the lines of a text; another reader can read lines from ``rest`` and skip them."""
 
     def __init__(self, name: str, pieces: Iterator[bytes]) -> None:
         self._name = name

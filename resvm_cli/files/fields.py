@@ -51,7 +51,7 @@ class _Echo:
 
 
 def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
-    """Return records as lines, with None as an empty field; ``text`` is all of the text fields."""
+    """Return records as lines, with None as an empty field; ``text`` has all the text fields."""
     if "\r" not in "".join(text):  # which needs quotes that this writer would not add
         target = io.StringIO()
         csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)

@@ -137,7 +137,8 @@ def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
 def refuse_smiles(name: str, head: bytes) -> NoReturn:
     """Raise ForeignFormat with the command that converts a SMILES file.
 
-    Each line has a SMILES and a name, separated by a space or tab; most files have no header.
+    Each line has a SMILES string and a name, separated by a space or tab; most files have no
+    header.
     """
     line = first_line(head).strip()
     separator = separator_of(line) if any(mark in line for mark in "\t,;|") else " "

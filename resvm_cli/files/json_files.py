@@ -21,7 +21,7 @@ LARGEST = sys.float_info.max
 MAX_COUNT = 2**31
 MAX_BYTES = 1 << 28
 DELETE_LINE = Message("delete the line and repeat the run with {resume:True}")
-RESUME = Message("repeat the run with {resume:True}: it removes such lines and runs them again")
+RESUME = Message("repeat the run with {resume:True}: it removes such lines and recomputes them")
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class ParquetTable(Table):
 def parquet_writer(
     path: str, file: BinaryIO, names: Sequence[str], integers: Container[str]
 ) -> Iterator[Callable[[Sequence[list[Any]]], None]]:
-    """Yield a function that writes some rows, given by column; the first ones decide the types."""
+    """Yield a function that writes a batch of rows, as columns; the first batch sets the types."""
     parquet = package("pyarrow.parquet", "pyarrow", path, "Parquet")
     pyarrow = package("pyarrow", "pyarrow", path, "Parquet")
     writers: list[Any] = []

@@ -127,7 +127,7 @@ class RowIds:
         self.ids: list[str] = []
 
     def of_negatives(self, known: str) -> RowIds:
-        """Return the ids with known negatives instead, none of which may be a known positive."""
+        """Return the ids with known negatives instead of known positives; no id may be both."""
         found = RowIds(None, None, keep=False)
         found._known_path, found._known = known, read_known_ids(known, "known_negatives")
         found._names, found._names_path = self._names, self._names_path
@@ -241,7 +241,7 @@ class WeightLines:
 
     @classmethod
     def read(cls, path: str, *, with_ids: bool) -> WeightLines:
-        """Read a weight file; comments (#) are skipped, and only its end may have blank lines."""
+        """Read a weight file; comments (#) are skipped; blank lines may occur only at the end."""
         name = name_of(path)
         expected: Text = ONE_PER_ID if with_ids else ONE_PER_ROW
         values: list[float] = []

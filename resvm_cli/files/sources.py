@@ -194,7 +194,7 @@ class RowIndex:
         self._next = self._offsets[-1] + self._spacing
 
     def add_text(self, start: int, text: bytes) -> None:
-        """Count every line that ends in this text as a row, without parsing it."""
+        """Count every line break in this text as the end of a row, without parsing the rows."""
         counts = np.empty(-(-len(text) // LINE_SPACING), np.int64)
         tokenizer.newlines(text, LINE_SPACING, counts)
         for number, count in enumerate(counts.tolist()):

@@ -8,10 +8,11 @@ values leaves the result unchanged. The EM algorithm fits a, b and the line (the
 Anderson 1979 with unknown fractions, as in Qin 1999), and fits them again to bootstrap samples.
 
 A smaller b would explain the values equally well, because some rows of U that look positive may not
-be. The values do not reveal the fraction rho that is. Rho is treated as random, and the more P and
-U overlap, the more it varies. If they overlap too much, no claim is made unless b is given or some
-rows of U were tested. Nor is a claim made if positives became known by testing the most promising
-rows: they score higher than the positives still in U, which the estimate of b would then miss.
+be. The values do not reveal rho, the fraction of them that is positive. Rho is treated as random,
+and the more P and U overlap, the more it varies. If they overlap too much, no claim is made unless
+b is given or some rows of U were tested. Nor is a claim made if positives became known by testing
+the most promising rows: they score higher than the positives still in U, which the estimate of b
+would then miss.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ MIN_AREA = 0.65  # no claim if the ROC AUC of P against U is smaller
 AREA_FOR_FEW = 5.0  # divided by the number of known positives, and added to MIN_AREA
 OVERLAP_SPREAD = 2.0  # of rho, per unit of overlap between the fitted classes
 ERROR_SPREAD = 3.0  # of rho, per standard error of the ROC AUC of P against U
-ERROR_OF_B = 0.0075  # the same error of b matters more if b is small
+ERROR_OF_B = 0.0075  # the same error in b matters more if b is small
 LOW_TAIL = 0.05  # tail probability of lower bounds on precision and b
 MAX_DEPTHS = 300
 CANDIDATES = 10  # per resample; those that agree with tested rows are kept
@@ -80,7 +81,7 @@ class _Blurs:
 
 @dataclass(frozen=True, eq=False)
 class RankedOutcomes:
-    """Rows of U whose class was tested: a random sample of U, or all of the first rows."""
+    """Rows of U whose class was tested: a random sample of U, or all of the top rows."""
 
     depths: IntArray  # ranks in U, ascending
     positive: BoolArray
@@ -108,7 +109,7 @@ class RankedOutcomes:
     def bounds(
         self, chances: FloatArray, binned: BinnedValues, lengths: IntArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return expected precision and bounds from outcomes of tested rows and others' chances."""
+        """Return expected precision and bounds from tested rows' outcomes and others' chances."""
         counts = binned.unlabeled[::-1]
         n_tested = np.searchsorted(self.depths, lengths, "right")
         n_found = np.concatenate([[0], np.cumsum(self.positive)])[n_tested]

@@ -1,9 +1,9 @@
 """Confidence intervals for metrics: exact, DeLong and stratified bootstrap.
 
 The bootstrap resamples positives and negatives separately, for all replicates at once. It draws
-only counts per block, so the cost of a replicate depends on the number of blocks, not of rows. If
-there are too many blocks, neighbors are merged for resampling, and the replicates are centered on
-the exact value.
+only counts per block, so the cost of a replicate depends on the number of blocks, not the number of
+rows. If there are too many blocks, neighbors are merged for resampling, and the replicates are
+centered on the exact value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Interval:
 
 
 def quantile(values: FloatArray, fraction: float, *, weibull: bool = False) -> FloatArray:
-    """Return a quantile along the first axis, with the bits of np.quantile.
+    """Return a quantile along the first axis, bit-for-bit equal to that of np.quantile.
 
     Weibull: the k-th of n values is the k / (n + 1) quantile, not (k - 1) / (n - 1). np.quantile
     would import numpy.ma, which slows down short runs.

@@ -14,7 +14,7 @@ from resvm_cli.rows import FloatArray, IntArray, distinct
 
 BINS_OF_EACH = 50
 FIRST_B = 0.3
-STARTS = ((0.05, 1.5), (0.2, 10.0))  # for a and the slope: EM may stop at a local optimum
+STARTS = ((0.05, 1.5), (0.2, 10.0))  # of a and the slope: two, as EM may stop at a local optimum
 STEPS, RESAMPLED_STEPS = 500, 200
 TOLERANCE = 1e-6
 MIN_GAIN = 0.1  # the second start must improve the log-likelihood by this much
@@ -57,7 +57,7 @@ class BinnedValues:
 
     @cached_property
     def area_error(self) -> float:
-        """The standard error of the area for another draw of P."""
+        """The standard error of the area over random draws of P."""
         n_pos = float(self.positives.sum())
         squares = float(self.positives @ (self._above_unlabeled - self.area) ** 2)
         return math.sqrt(squares / (n_pos * (n_pos - 1)))

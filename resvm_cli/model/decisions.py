@@ -25,7 +25,7 @@ MIN_FOR_RANGE = 20
 MIN_OUTSIDE, FRACTION_OUTSIDE = 3, 0.05
 # A fraction predicted positive is unusual if it differs from U's by this factor.
 MIN_FOR_SHARE, SHARE_RATIO = 100, 5.0
-SURPRISE = 1e-6  # the p-value below which a difference is not due to chance
+SURPRISE = 1e-6  # the p-value below which a difference is not attributed to chance
 PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
 
 
@@ -170,7 +170,7 @@ def _log_choices(n: int, k: int) -> float:
 
 
 def is_other_share(n_positive: int, n_rows: int, low: float, high: float) -> bool:
-    """Whether the fraction predicted positive is too far from the usual ones to be chance.
+    """Whether the fraction predicted positive is too far from the usual ones to be due to chance.
 
     Chernoff's bound on the binomial tail needs no special functions.
     """
@@ -178,7 +178,7 @@ def is_other_share(n_positive: int, n_rows: int, low: float, high: float) -> boo
     if n_rows < MIN_FOR_SHARE or low / SHARE_RATIO <= share <= high * SHARE_RATIO:
         return False
     usual = low if share < low else high
-    if usual >= 1:  # then any smaller share is impossible by chance
+    if usual >= 1:  # then any smaller share cannot be due to chance
         return True
     pairs = ((share, usual), (1 - share, 1 - usual))
     divergence = sum(own * math.log(own / other) for own, other in pairs if own)

@@ -159,7 +159,7 @@ class _RowTerms:
     def __init__(
         self, ensemble: Ensemble, rows: tuple[Rows, Rows], numbers: tuple[IntArray, IntArray]
     ) -> None:
-        """Look for the support vectors in these scaled rows of P and U, with these numbers."""
+        """Look for the support vectors in these scaled rows of P and U, numbered by ``numbers``."""
         self._ensemble = ensemble
         members = ensemble.members
         sizes = [len(member.support) for member in members]

@@ -73,8 +73,8 @@ class FeatureBins:
 class Relevance:
     """Weights features by their relevance in bags of these rows.
 
-    Counts are exact integers, so they are the same from a dense table, which is faster but larger,
-    and entry by entry.
+    Counts are exact integers, so counting with a dense table, which is faster but larger, gives the
+    same result as counting entry by entry.
     """
 
     def __init__(self, rows: Rows, bins: FeatureBins) -> None:

@@ -28,7 +28,7 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.products import SparseMatrix
 
 MAX_POSITIVES, MAX_UNLABELED = 500, 1_000  # sampled once
-MEMBER_POSITIVES, MEMBER_UNLABELED = 60, 120  # sampled rows per member that it has not seen
+MEMBER_POSITIVES, MEMBER_UNLABELED = 60, 120  # rows sampled from those a member has not seen
 MAX_FEATURES = 1_000  # permute only this many, the ones that best separate P from U
 CORRELATED = 0.9  # smallest absolute correlation within a group of features
 

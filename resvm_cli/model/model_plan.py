@@ -59,7 +59,7 @@ class ModelPlan:
         settings: Sequence[Setting],
         data: PUData,
     ) -> ModelPlan:
-        """Derive all parameters that the settings do not set from the data."""
+        """Derive from the data all parameters that the settings do not set."""
         plans = []
         for setting in settings:
             require_negatives(setting.params, data)
@@ -79,12 +79,12 @@ class ModelPlan:
         return cls(tuple(plans), tuple(setting.weight for setting in settings))
 
     def with_cache(self, cache_mb: float) -> ModelPlan:
-        """Return the plan with at most this much cache per solver, which affects no result."""
+        """Return the plan with at most this much cache per solver; results are not affected."""
         plans = (replace(plan, cache_mb=min(plan.cache_mb, cache_mb)) for plan in self.plans)
         return replace(self, plans=tuple(plans))
 
     def with_weights(self, positive_weights: PositiveWeights | None) -> ModelPlan:
-        """Return the plan with these weights of P, of which a manifest stores only a digest."""
+        """Return the plan with these weights of P; a manifest stores only their digest."""
         plans = [replace(plan, positive_weights=positive_weights) for plan in self.plans]
         return replace(self, plans=tuple(plans))
 

@@ -132,7 +132,7 @@ class EqualRows:
 
     contents: IntArray  # the number of each row's content, by first appearance
     found: IntArray  # the content of each row found in the set
-    numbers: IntArray  # the number in the set of each row found
+    numbers: IntArray  # the row number in the set of each row found
     rows: Rows
 
     @classmethod
@@ -221,7 +221,7 @@ class UnseenMask:
         return self._contents.n_models
 
     def unseen(self, numbers: IntArray, rows: Rows) -> BoolArray:
-        """Return a rows x members mask: true if the bag lacks the row, equal rows and its group."""
+        """Return a rows x members mask: true if the member has not seen the row."""
         return self._unseen(numbers, self._training_rows.contents(numbers, rows))
 
     def unseen_like(self, equal: EqualRows) -> BoolArray:

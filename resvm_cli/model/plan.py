@@ -203,7 +203,7 @@ def resolve_defaults(
     scale: ScalingName | None = None,
     rows_neg: int = 0,
 ) -> Plan:
-    """Derive all parameters that are not set from the data."""
+    """Derive from the data all parameters that are not set."""
     if positive_weights is not None:
         require_weighted_draws(params.method)
     n_pos, n_unl = rows_pos, rows_unl
@@ -221,7 +221,7 @@ def resolve_defaults(
     usual = DEFAULT_W_POS if params.method == "resvm" else 1.0
     w_pos = None if params.c_pos is not None else (params.w_pos or usual)
     c_pos = params.c_pos or params.c_unl * (w_pos or 1.0) * n_unl / n_pos
-    if n_neg and w_pos is not None:  # P balances known negatives as well
+    if n_neg and w_pos is not None:  # P must balance known negatives as well
         c_pos += w_pos * c_neg * n_neg / n_pos
     if not (np.isfinite(c_pos) and c_pos > 0):
         raise ParameterError(

@@ -367,7 +367,7 @@ class FeatureRanges:
         return cls(low, high)
 
     def count_outside(self, rows: Rows) -> dict[int, int]:
-        """Return how many rows are outside each feature's range, for features that have any."""
+        """Return how many rows are outside each feature's range, omitting features with none."""
         features, last = rows.indices, len(self.low) - 1
         if rows.max_index > last:
             features = np.minimum(features, last)

@@ -16,8 +16,8 @@ from resvm_cli.rows import BoolArray, Columns, FloatArray, Hashes, IntArray, Row
 SWAPPED_RATIO = 10  # P has this many times as many rows as U
 EMPTY_FRACTION = 0.5  # fraction of rows of P without features that triggers a note
 REFERENCE_ROWS = 2000  # rows of U whose duplicates show how common equal rows are
-# Rows of P that are also in U: at least this many and this fraction of P; if the data has natural
-# duplicates, more than the last fraction beyond twice the usual one.
+# Rows of P that are also in U: at least this many and this fraction of P. If the data has natural
+# duplicates, the fraction must exceed twice the usual one by more than FRACTION_BEYOND_USUAL.
 MIN_REPEATED, FRACTION_REPEATED, FRACTION_BEYOND_USUAL = 3, 0.01, 0.25
 FIRST_BITS = 18
 SHIFT = np.uint64(64 - FIRST_BITS)
@@ -101,7 +101,7 @@ class RepeatedRows:
             return None
         return Message(
             "{found:,} of {own:,} rows of P are also in U ({repeated:,} rows), where they are"
-            " trained on as unlabeled and lead the ranking; {advice}",
+            " treated as unlabeled in training and lead the ranking; {advice}",
             found=n_found,
             own=n_own,
             repeated=self.n_repeated,
@@ -199,7 +199,7 @@ class _Spreads:
         return np.bincount(place, weights=values, minlength=len(self.counts)).astype(np.float64)
 
     def scaled_alone(self, others: Rows, columns: Columns) -> str | None:
-        """Return evidence that this set was scaled by its own values alone, or None.
+        """Return evidence that this set was scaled using only its own values, or None.
 
         Features with few distinct values, such as counts, prove nothing: other rows reach the same
         maximum.

@@ -63,7 +63,7 @@ class StoredModel:
     decision: DecisionRule
     ensemble: Ensemble
     out_of_bag: OutOfBag | None = None  # also None if it was not read
-    encoding: FeatureMap | None = None  # of the columns of tables, if it was trained on one
+    encoding: FeatureMap | None = None  # of table columns, if it was trained on a table
 
     @property
     def zero_based(self) -> bool:
@@ -93,7 +93,7 @@ def check_model_target(path: str, *, force: bool) -> None:
         return
     if not _is_only_a_model(target):
         raise ParameterError(
-            "{path}: exists, and is not a resvm model or contains other files; not overwritten",
+            "{path}: exists, but is not a resvm model or contains other files; not overwritten",
             "choose another {output}",
             path=path,
         )
@@ -124,7 +124,7 @@ def require_parent(path: str) -> Path:
 
 
 def _is_only_a_model(path: Path) -> bool:
-    """Whether this directory is a model without other files, so that it may be replaced."""
+    """Whether this directory contains a model and nothing else, so that it may be replaced."""
     try:
         if set(os.listdir(path)) - {MANIFEST, MEMBERS, OUT_OF_BAG}:
             return False
@@ -245,7 +245,7 @@ def stored_encoding(manifest: dict[str, Any]) -> FeatureMap | None:
 
 
 def _scalings(manifest: dict[str, Any], groups: Sequence[Group]) -> dict[ScalingName, Scaling]:
-    """Return the scalings by kind; raise ValueError if one is invalid or a group's is missing."""
+    """Return the scalings by kind; raise ValueError if one is invalid or missing."""
     found = [Scaling.from_description(content) for content in described_scalings(manifest)]
     scalings = {scaling.kind: scaling for scaling in found}
     if {group.scaling for group in groups} - {None, *scalings} or len(scalings) < len(found):
@@ -369,7 +369,7 @@ def read_manifest(path: str) -> dict[str, Any]:
         what = "a file, not a model" if os.path.exists(path) else "no such model directory"
         raise ModelError(
             f"{path}: {what}",
-            "a model is a directory written by resvm train; give it first: predict MODEL FILE",
+            "a model is a directory written by resvm train; put it first: predict MODEL FILE",
         )
     name = f"{path}/{MANIFEST}"
     if not os.path.lexists(name):

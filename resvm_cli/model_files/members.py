@@ -33,7 +33,7 @@ TRAIN_AGAIN = "copy the model again, or train it again"
 # The first line of a member that weights features. LIBSVM's loader stops at it and prints the word.
 WEIGHTS = b"multiply_features_by "
 LIBSVM_NAMES = {"poly": "polynomial"}  # the other kernels have the same names
-# The header lines after the kernel; the limits on digits bound the counts.
+# The header lines after the kernel; the limited number of digits keeps counts below 2^63.
 _REST_OF_HEAD = re.compile(
     rb"\nnr_class 2\ntotal_sv ([0-9]{1,18})\nrho ([^\s_]+)\nlabel 1 -1"
     rb"\nnr_sv ([0-9]{1,18}) ([0-9]{1,18})\nSV\n"
@@ -112,7 +112,7 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
 def parse_members(
     texts: Iterable[tuple[str, bytes]], groups: Sequence[Group], single: bool
 ) -> Ensemble:
-    """Parse the texts of all members, given with their names; kernels must match their groups.
+    """Parse the named texts of all members; each kernel must match that of the member's group.
 
     Texts are read one at a time, and only distinct rows are kept in memory.
     """
@@ -135,7 +135,7 @@ def parse_members(
             raise ModelError("members: unexpected or missing feature weights", TRAIN_AGAIN)
     pool = _parse_lines(shared)
     if groups[0].kernel.is_precomputed and (wrong := wrong_serials(pool)):
-        raise ModelError(f"members: a support vector: {wrong[0][1]}", "train the model again")
+        raise ModelError(f"members: invalid support vector: {wrong[0][1]}", "train the model again")
     return Ensemble(tuple(groups), pool, members, single)
 
 
@@ -155,7 +155,7 @@ def _parse_lines(shared: Any) -> Rows:
 
 
 def _parse_member(text: bytes, head: bytes, shared: Any) -> Member:
-    """Parse one member, whose support vectors are numbers of distinct lines (or ValueError)."""
+    """Parse one member, with support vectors as line numbers; raise ValueError if invalid."""
     weights, start = _parse_weights(text)
     stop = start + len(head)
     found = _REST_OF_HEAD.match(text, stop) if text.startswith(head, start) else None
@@ -174,7 +174,7 @@ def _parse_member(text: bytes, head: bytes, shared: Any) -> Member:
     if status == tokenizer.ROWS_FULL or (status == tokenizer.OK and n_vectors != size):
         raise _miscounted(size, body)
     if status != tokenizer.OK:
-        raise ValueError("a support vector is not a coefficient and index:value pairs")
+        raise ValueError("a support vector is not a coefficient followed by index:value pairs")
     rho = float(found[2])
     if not math.isfinite(rho):
         raise ValueError("rho is not finite")
@@ -194,7 +194,7 @@ def _parse_weights(text: bytes) -> tuple[Rows | None, int]:
     # exactly as we write it: one row, without a comment
     plausible = block is not None and line and format_rows(block.rows) == [line]
     if block is None or not plausible or not (block.rows.values > 0).all():
-        raise ValueError("its feature weights are not index:value pairs above 0")
+        raise ValueError("its feature weights are not index:value pairs with values above 0")
     return block.rows, end + 1
 
 

@@ -24,17 +24,17 @@ MAX_DIGITS = 18
 
 @dataclass(frozen=True, eq=False)
 class OutOfBag:
-    """Rows, numbered from 1, with decision values by the members whose bags do not contain them."""
+    """Rows, numbered from 1, and their decision values from members whose bags lack them."""
 
     positive: npt.NDArray[np.bool_]  # true for P
     rows: IntArray
-    values: FloatArray  # decision values by votes
+    values: FloatArray  # decision values under the votes rule
     means: FloatArray | None  # None in format 1
     members: IntArray  # the number of such members
-    negative: npt.NDArray[np.bool_]  # true for known negatives; other rows are of U
+    negative: npt.NDArray[np.bool_]  # true for known negatives; other rows belong to U
 
     def negatives_by(self, rule: RuleName) -> FloatArray:
-        """Return the decision values of known negatives by this rule."""
+        """Return the decision values of known negatives under this rule."""
         values = self.values if rule == "votes" else self.means
         return np.zeros(0) if values is None else values[self.negative]
 
@@ -43,7 +43,7 @@ class OutOfBag:
         return ~(self.positive | self.negative)
 
     def by(self, rule: RuleName) -> tuple[FloatArray, FloatArray] | None:
-        """Return the decision values of P and U by this rule; None if they were not stored."""
+        """Return the decision values of P and U under this rule; None if they were not stored."""
         values = self.values if rule == "votes" else self.means
         return None if values is None else (values[self.positive], values[self.unlabeled])
 

@@ -55,7 +55,7 @@ class MemberRecord:
 
 
 class PartDirectory:
-    """A directory with the finished members of a range of a model's members."""
+    """A directory for one range of a model's members, with those that are finished."""
 
     def __init__(self, path: str, header: dict[str, Any]) -> None:
         self.path = path
@@ -206,7 +206,7 @@ def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
 
 
 def _differing(there: dict[str, Any], here: dict[str, Any], within: str = "") -> list[str]:
-    """Return the keys in which two descriptions differ, with those of the data in detail."""
+    """Return the keys in which two descriptions differ; for the data, the keys within it."""
     found: list[str] = []
     for key in {**there, **here}:
         if there.get(key) != here.get(key):

@@ -34,7 +34,7 @@ SYSTEM = Path("/")
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
 _blas_has_one_thread = False  # since startup, set by environment variables
-_n_holders = 0  # contexts that limit BLAS to one thread; in threads, they may overlap
+_n_holders = 0  # contexts that limit BLAS to one thread; they may overlap across threads
 _threads_before: dict[str, tuple[Any, int]] = {}  # by path, for libraries that are limited
 _holders_lock = threading.Lock()
 
@@ -91,7 +91,7 @@ def _set_threads(numbers: Sequence[tuple[Any, int]]) -> None:
 
 
 def _let_any_thread_set(libraries: Iterable[Any]) -> None:
-    """Allow all threads to set the limit; threadpoolctl 3.8 reserves OpenBLAS for the first."""
+    """Allow all threads to set the limit; for OpenBLAS, threadpoolctl 3.8 allows only one."""
     for library in libraries:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)

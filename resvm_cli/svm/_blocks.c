@@ -472,7 +472,7 @@ static inline uint64_t hash_of(uint64_t number, double value)
 }
 
 /* Adds up the hashes of entries by row and by feature, so that rows and features of equal content have
- * equal sums. The first row has this number; features beyond the sums are passed over. */
+ * equal sums. The first row has this number; features beyond the sums are skipped. */
 static const char *add_hashes(const struct rows *rows, uint64_t number, uint64_t *of_rows,
                               uint64_t *of_features, size_t n_features)
 {
@@ -492,8 +492,8 @@ static const char *add_hashes(const struct rows *rows, uint64_t number, uint64_t
 }
 
 /* Ranks the numbers from 1; equal numbers keep their order, 0.0 equals -0.0, and nan comes last. The
- * scratch has room for twice as many numbers; the ranks may overwrite the values. A radix sort by 11
- * bits takes a tenth of the time of a comparison sort. */
+ * scratch has room for twice as many numbers; the ranks may overwrite the values. A radix sort with
+ * 11-bit digits takes a tenth of the time of a comparison sort. */
 #define DIGIT 11
 #define DIGITS 3
 
@@ -842,7 +842,7 @@ static PyMethodDef methods[] = {
            "count, first value, sums of the differences from it and of their squares, lowest, highest."),
     METHOD(hash,
            "Add the hashes of entries to the sums of their rows and features; features beyond the sums\n"
-           "are passed over. The first row has this number."),
+           "are skipped. The first row has this number."),
     {"iterations", call_iterations, METH_NOARGS,
      "Return the number of iterations in this thread's last LIBSVM call, and reset it."},
     {"print_function", call_print_function, METH_NOARGS,

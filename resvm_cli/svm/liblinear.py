@@ -76,7 +76,7 @@ def _library() -> SolverLibrary:
 
 
 class LinearTrainer:
-    """Trains on rows that have only the features they use, followed by a bias feature."""
+    """Trains on rows whose features are renumbered without gaps, plus a bias feature."""
 
     def __init__(self, rows: Rows) -> None:
         self.features, compact = np.unique(rows.indices, return_inverse=True)

@@ -115,7 +115,7 @@ class DenseBag:
         return DenseBag(self.features[kept], matrix)
 
     def taken(self, numbers: IntArray) -> Rows:
-        """Return some of the rows, with the indices used in their file."""
+        """Return some of the rows, with their original feature indices."""
         rows = Rows.from_dense(self.matrix[numbers], 0)
         return Rows(rows.indptr, self.features[rows.indices].astype(np.int32), rows.values)
 
@@ -129,12 +129,12 @@ class SparseBag:
 
     @classmethod
     def from_rows(cls, rows: Rows) -> SparseBag:
-        """Renumber the features of rows that have the indices used in their file."""
+        """Renumber the features of rows that have their original feature indices."""
         columns = Columns(rows.indices)
         return cls(columns.present, columns.placed(rows))
 
     def original_rows(self) -> Rows:
-        """Return the rows with the indices used in their file."""
+        """Return the rows with their original feature indices."""
         indices = self.features[self.rows.indices].astype(np.int32)
         return Rows(self.rows.indptr, indices, self.rows.values)
 
@@ -143,7 +143,7 @@ class SparseBag:
         return SparseBag.from_rows(self.original_rows().times(factors))
 
     def taken(self, numbers: IntArray) -> Rows:
-        """Return some of the rows, with the indices used in their file."""
+        """Return some of the rows, with their original feature indices."""
         return self.original_rows().take(numbers)
 
     def dot_products(self, *, minimum: bool = False) -> FloatArray:

@@ -1,13 +1,13 @@
 /* Train class-weighted C-SVMs on bags with known kernel values, by sequential minimal optimization.
  *
- * Pairs of rows are chosen by second-order information, and rows are shrunk, as in LIBSVM (Fan, Chen
- * and Lin, Working set selection using second order information, JMLR 6, 2005; svm.cpp). The same
- * operations are applied to every number in the same order, so coefficients and rho have the same
- * bits. Only the memory layout differs: LIBSVM looks up each value by another row's serial number and
- * stores it with a sign; here a step reads lines of a bag's matrix with vector instructions.
+ * Pairs of rows are chosen using second-order information, and the problem is shrunk, as in LIBSVM
+ * (Fan, Chen and Lin, Working set selection using second order information, JMLR 6, 2005; svm.cpp).
+ * The same operations are applied to every number in the same order, so coefficients and rho have the
+ * same bits. Only the memory layout differs: LIBSVM looks up each value by another row's serial number
+ * and stores it with a sign; here a step reads lines of a bag's matrix with vector instructions.
  *
  * slope = label * gradient. Lines contain kernel values without signs, in single precision as in
- * LIBSVM's cache. So only the step itself needs signs, and applying them there rounds nothing. */
+ * LIBSVM's cache. So only the step itself needs signs, and applying them there causes no rounding. */
 
 #include <math.h>
 #include <stddef.h>

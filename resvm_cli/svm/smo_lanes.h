@@ -56,7 +56,7 @@ TARGET static struct row_choice NAMED(descend)(double *slopes, const float *one,
     return NAMED(best_lane)(best, rows);
 }
 
-/* Returns the row, among those that may fall, that gains most in the objective together with the
+/* Returns the row, among those that may fall, that improves the objective most when paired with the
  * rising row, whose kernel values and diagonal are given. Also sets the steepest slope among them. */
 
 TARGET static struct row_choice NAMED(partner)(const double *slopes, const float *values,

@@ -354,7 +354,7 @@ class Weights:
 
 def _dense_weights(rows: Rows, index: SupportIndex, n_columns: int, width: int) -> FloatArray:
     """Return the members' weights, features x members, padded with zeros to ``width`` members."""
-    if index.has_one_row_per_member():  # the product below would be quadratic in the members
+    if index.has_one_row_per_member():  # the product below would take quadratic time
         alone: FloatArray = np.zeros((n_columns, width))
         own = rows.take(index.rows)
         members = np.repeat(index.members, own.lengths)

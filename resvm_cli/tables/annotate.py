@@ -19,7 +19,7 @@ from resvm_cli.tables.cells import numbers_of
 from resvm_cli.tables.features import TableFeatures
 
 Columns: TypeAlias = list[list[Any]]  # None for an empty cell
-PREFIX = "resvm_"  # of a result column whose name the table already uses
+PREFIX = "resvm_"  # for a result column whose name the table already uses
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ROWS_AT_ONCE = 10_000
 
@@ -29,7 +29,7 @@ def _is_parquet(path: str) -> bool:
 
 
 class Cells:
-    """The cells of a table, read again from the start, some rows at a time."""
+    """The cells of a table, read again from the start, a few rows at a time."""
 
     def __init__(self, table: TableFeatures, *, numbers: bool) -> None:
         """With ``numbers``, the cells of numeric features become numbers; others remain text."""
@@ -75,7 +75,7 @@ class Cells:
         return [self._values(block, at, name, rows) for at, name in enumerate(self.names, first)]
 
     def _values(self, block: TableBlock, at: int, name: str, rows: IntArray) -> list[Any]:
-        """Return some cells of a column, with None for a missing number and integers exact."""
+        """Return some cells of a column; a missing number is None, and integers stay exact."""
         cells = block.columns[at]
         if name in self.integers:  # a block with missing values stores them as doubles
             some = [cells[row] for row in rows.tolist()]
@@ -95,7 +95,7 @@ class Cells:
 def annotated(
     path: str, names: Sequence[str], integers: Container[str] = ()
 ) -> Iterator[Callable[[Columns], None]]:
-    """Yield a function that writes some rows, given by column.
+    """Yield a function that writes a batch of rows, passed as columns.
 
     ``names`` are the column names, which are distinct. ``integers`` are the columns known to
     contain integers.

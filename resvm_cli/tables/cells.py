@@ -173,8 +173,8 @@ def no_value(
 ) -> DataError:
     """Return the error for a missing value.
 
-    The hint suggests fewer rules if a feature map was given (``like``), and dropping rows only if
-    they are ``droppable``.
+    The hint suggests fewer remedies if a feature map was given (``like``), and suggests dropping
+    rows only if they are ``droppable``.
     """
     ways = []
     if text and not like:
@@ -311,7 +311,7 @@ class Morgan:
     ) -> tuple[IntArray, IntArray, FloatArray]:
         """Return the rows, bits and counts of a column of SMILES.
 
-        Invalid SMILES clear their row in ``kept``; if that is None, they are an error.
+        Rows with invalid SMILES are cleared in ``kept``; if that is None, they are an error.
         """
         rows: list[int] = []
         bits: list[int] = []

@@ -36,14 +36,14 @@ class ColumnRoles:
     only: tuple[str, ...] = ()  # the feature columns; by default, all columns without another role
     dropped: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    missing: MissingRule | None = None  # None: as in the feature map; without one, refuse
+    missing: MissingRule | None = None  # None: as in the feature map; without one, an error
     bits: int | None = None
     radius: int | None = None
     counts: bool = False
 
     @property
     def asked(self) -> list[str]:
-        """The parameters that were given and that name columns."""
+        """The given parameters that name columns."""
         named = {
             "label_column": self.label,
             "id_column": self.row_id,
@@ -264,7 +264,7 @@ def _check(columns: list[MappedColumn], names: list[str]) -> None:
     """Raise ValueError unless every feature belongs to exactly one column."""
     features: list[int] = []
     for column in columns:
-        if len(features) > len(names):  # hostile columns of many bits must not exhaust memory
+        if len(features) > len(names):  # a hostile map must not exhaust memory
             raise ValueError("features")
         if column.kind == "text":
             features += column.values.values()

@@ -95,7 +95,7 @@ class TableFeatures:
             self._apply_map()
 
     def follow(self, first: TableFeatures) -> None:
-        """Share the map of another table, as if the rows of this one came after its rows."""
+        """Share the map of another table, as if this table's rows followed that table's."""
         names, own = ([one.table.columns[at] for at in one._features] for one in (first, self))
         for here, there, name in ((names, own, self), (own, names, first)):
             if lacking := sorted(set(here) - set(there)):

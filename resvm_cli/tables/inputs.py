@@ -145,7 +145,7 @@ class RowInput:
         selective: bool = False,
         droppable: bool = True,
     ) -> None:
-        """Encode the columns of a table as features: those ``known``, or new ones."""
+        """Encode the columns of a table as the ``known`` features or, if None, as new ones."""
         if self.table is not None:
             from resvm_cli.tables.features import TableFeatures
 
@@ -233,7 +233,7 @@ class RowInput:
         if self.features is not None:
             yield from self.features.blocks()
             return
-        assert self.table is None  # encode comes first
+        assert self.table is None  # encode must be called first
         blocks: Iterator[Block]
         if self._sparse is not None:
             blocks = self._sparse.block.slices(MAX_ROWS)

@@ -1,5 +1,5 @@
-/* Runs a fuzz target where libFuzzer is not at hand: over every file of its corpus, then over
- * mutations of them, the same ones in every run. Usage: fuzz_NAME SECONDS CORPUS. */
+/* Runs a fuzz target without libFuzzer: on every file of its corpus, then on mutations of these
+ * files, the same ones in every run. Usage: fuzz_NAME SECONDS CORPUS. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,10 +54,10 @@ static void read_corpus(const char *folder)
         fclose(file);
     }
     closedir(listing);
-    qsort(seeds, n_seeds, sizeof *seeds, by_bytes); /* folders list files in any order */
+    qsort(seeds, n_seeds, sizeof *seeds, by_bytes); /* directories list files in arbitrary order */
 }
 
-/* A copy of exactly its size, so that ASan sees any access beyond it. */
+/* A copy in a buffer of its exact size, so that ASan detects any access beyond it. */
 static void run(const uint8_t *bytes, size_t size)
 {
     uint8_t *exact = malloc(size ? size : 1);

@@ -1,5 +1,5 @@
-/* Fuzz target of the arithmetic over blocks: shapes and entries, often wrong, as the input chooses, in
- * buffers of exactly the right size, so that ASan sees any access beyond them. */
+/* Fuzz target for the arithmetic on blocks. The input chooses shapes and entries, often invalid ones.
+ * Buffers have exactly the right size, so that ASan detects any access beyond them. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/svm/_blocks.c"
 #include "input.h"
@@ -103,7 +103,7 @@ static int sparse(void)
     return done;
 }
 
-/* Curves with random knots, often in disorder: nothing may be read beyond them. */
+/* Curves with random knots, often unsorted: nothing may be read beyond them. */
 static void followed(void)
 {
     size_t n_curves = below(5), n_knots = below(20), count = below(30);
@@ -173,7 +173,7 @@ static int by_column(void)
     return done;
 }
 
-/* Bags of random rows, often with wrong numbers; every vector width must give the same bits. */
+/* Bags of random rows, often with invalid numbers; every vector width must give the same bits. */
 static int solved(void)
 {
     size_t n_features = 1 + below(4), height = 1 + below(40), n_bags = 1 + below(3), most = 1;

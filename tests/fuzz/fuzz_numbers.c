@@ -1,6 +1,6 @@
-/* Fuzz target of the numbers' text: any bits and short decimals must read back, with no digit too
- * many, from buffers of exactly the promised size; rows and lines must be the same however their
- * room grows. */
+/* Fuzz target for writing numbers. Arbitrary bits and short decimals must read back exactly, have no
+ * unnecessary digits, and fit in buffers of exactly the promised size. Rows and lines must not depend
+ * on how their buffers grow. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/files/_numbers.c"
 #include "input.h"
@@ -106,10 +106,10 @@ static void check_number(double number, struct libc *libc)
     }
 }
 
-/* Gives an output that is full as little more room as it needs, or a bit more. */
+/* Gives a full output just as much room as it needs, or slightly more. */
 static void give_room(struct output *out, size_t needed)
 {
-    require(out->capacity - out->used < needed, "room is asked for when needed", 0);
+    require(out->capacity - out->used < needed, "room is requested only when needed", 0);
     size_t capacity = out->used + needed + below(100);
     char *more = room(capacity, 1);
     memcpy(more, out->text, out->used);
@@ -154,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     require(out.used <= out.capacity, "rows keep their room", 0);
     require((status == OUT_OF_MEMORY) == (libc.fails && libc.calls > calls),
-            "rows tell when memory ran out", 0);
+            "rows report when memory runs out", 0);
     if (status == DONE) {
         char number[NUMBER_ROOM], *at = out.text;
         for (size_t row = 0; row < n_rows; row++) {
@@ -194,7 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     require(out.used <= out.capacity, "lines keep their room", 0);
     require((status == OUT_OF_MEMORY) == (libc.fails && libc.calls > calls),
-            "lines tell when memory ran out", 0);
+            "lines report when memory runs out", 0);
     if (status == DONE) {
         char number[NUMBER_ROOM], *at = out.text;
         for (size_t i = 0; i < n_lines * n_columns; i++) {

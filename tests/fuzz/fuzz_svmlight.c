@@ -1,5 +1,5 @@
-/* Fuzz target of the tokenizer: the input is a line of choices, then text, which is scanned from a
- * buffer of exactly the right size, so that ASan sees any access beyond it. */
+/* Fuzz target for the tokenizer: the input is a line of choices, then text, which is scanned from a
+ * buffer of exactly the right size, so that ASan detects any access beyond it. */
 #define RESVM_WITHOUT_PYTHON
 #include "../../resvm_cli/files/_svmlight.c"
 #include "input.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether each outcome that a target promises to meet was met; for driver.c. */
+/* Whether the target has reached every outcome that it should; for driver.c. */
 int outcomes_met(void);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -12,7 +12,8 @@ static const uint8_t *input;
 static size_t input_left;
 static uint64_t state;
 
-/* The first eight bytes also seed what follows the input, so that a short one makes a whole run. */
+/* The first eight bytes also seed the choices made after the input ends, so that a short input
+ * suffices for a complete run. */
 static void read_choices_from(const uint8_t *data, size_t size)
 {
     input = data;

@@ -1,10 +1,10 @@
-/* Loaded before libc (LD_PRELOAD): the FAULT_AT-th call that changes a file meets a fault.
+/* Loaded before libc (LD_PRELOAD): injects a fault at the FAULT_AT-th call that changes a file.
  *
- * FAULT_KIND is kill, term, eio or enospc; a signal comes after the call, an error instead of it.
- * Calls that change what lies below FAULT_UNDER are counted: stdout and stderr are not, nor what a
- * library writes elsewhere. FAULT_TOLD is a file that is made when the fault has come, with
- * "removal" in it if the call was to remove something. FAULT_CALLS
- * is a file that grows by a byte with every call that is counted. */
+ * FAULT_KIND is kill, term, eio or enospc; a signal is sent after the call, and an error
+ * is returned instead of making it. Only calls that change something below FAULT_UNDER are counted,
+ * not stdout, stderr or what a library writes elsewhere. FAULT_TOLD is a file that is created when
+ * the fault occurs, and contains "removal" if the call would have removed something. FAULT_CALLS is a
+ * file that grows by one byte with every counted call. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ static int file_under(int descriptor)
     return under(path);
 }
 
-/* 0 to go on, 1 to signal afterwards, -1 to fail now */
+/* 0 to continue, 1 to signal afterwards, -1 to fail now */
 static int fault(void)
 {
     const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND"), *told = getenv("FAULT_TOLD");
@@ -135,7 +135,7 @@ ssize_t write(int descriptor, const void *data, size_t size)
         return -1;
     }
     int met = here ? fault() : 0;
-    if (met < 0) { /* a disk fills in the middle of a piece, and stays full */
+    if (met < 0) { /* the disk fills up in the middle of a write, and stays full */
         full = errno == ENOSPC;
         return full && size > 1 ? real(descriptor, data, size / 2) : -1;
     }
