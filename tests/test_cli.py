@@ -401,6 +401,19 @@ def test_a_library_that_cannot_be_loaded_is_exit_5():
     assert ran.err.endswith("\n  hint: is memory limited (ulimit -v)?\n")
 
 
+def test_too_little_memory_is_exit_5_with_advice(model):
+    script = (
+        "import sys; from resvm_cli.cli import main\n"
+        "from resvm_cli.commands import inspect\n"
+        "def broken(path, stored): raise MemoryError\n"
+        "inspect.show_model = broken; sys.argv[0] = 'resvm'; main()\n"
+    )
+    ran = run(script_command(script, "inspect", model))
+    assert (ran.code, ran.out) == (5, b"")
+    assert "error: out of memory" in ran.err
+    assert "use fewer or smaller bags" in ran.err
+
+
 def test_a_bug_is_reported_in_one_line_and_with_a_traceback_by_debug(model):
     script = (
         "import sys; from resvm_cli.cli import main\n"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.metrics.class_mixture import ClassMixture, RankedOutcomes
+from resvm_cli.metrics.class_mixture import ClassMixture, RankedOutcomes, _means
 from resvm_cli.metrics.intervals import clopper_pearson
 from resvm_cli.metrics.mixture_fit import BinnedValues
 
@@ -266,6 +266,18 @@ def test_any_values_give_shares(seed, n_distinct, infinite):
         if mixture.claims:
             for values in (precision.value, precision.low, precision.high):
                 assert ((values >= 0) & (values <= 1)).all()
+
+
+def test_means_of_chances_never_exceed_1_by_rounding():
+    # the mean over the first 7 of 22 rows would be 1 + 2e-16, and binomial draws would fail
+    assert _means(np.ones((1, 1)), np.array([22.0]), np.arange(1.0, 23.0)).max() == 1
+
+
+def test_resamples_keep_a_given_fraction_of_positives():
+    drawn = Drawn(0.0, 0.3, apart=1.0, n_pos=100, n_unl=1000)
+    precision = drawn.fitted(a=0.0, b=0.3).precision(1000)
+    assert precision.low[-1] == pytest.approx(0.3, abs=0.04)
+    assert precision.low[99] < precision.value[99] - 0.1
 
 
 @pytest.mark.parametrize("n_distinct", [3, 1000])

@@ -129,6 +129,8 @@ def test_sets_that_are_easy_to_separate_or_scaled_together_are_not_noticed():
     for matrix in (both, minmax(both), standard(both), binary, np.round(both / 40)):
         assert preparation_note(rows(matrix[:80]), rows(matrix[80:])) is None
     assert preparation_note(rows(POS + 1e4), rows(UNL)) is None  # far away
+    twice, half = np.hstack([POS, POS]), np.hstack([UNL, UNL * 0])
+    assert preparation_note(rows(twice), rows(half)) is None  # U lacks half of the entries of P
     rarely_negative = np.vstack([POS, np.full((1, 8), -1.0)])
     assert preparation_note(rows(rarely_negative), rows(UNL)) is None
     tight = UNL.mean(0) + 0.2 * (POS - POS.mean(0))
