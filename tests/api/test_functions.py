@@ -351,6 +351,27 @@ def test_a_model_of_format_1_is_not_saved_again(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
+def test_rows_without_a_label_are_unlabeled(labelled):
+    missing = np.where(labelled.y == 1, 1.0, np.nan)
+    found, expected = (resvm_cli.fit(labelled.X, y, n_models=3) for y in (missing, labelled.y))
+    assert found.manifest["data"] == expected.manifest["data"]
+
+
+@pytest.mark.parametrize("function", [resvm_cli.fit, resvm_cli.tune, resvm_cli.rank])
+def test_jobs_count_from_1_and_n_jobs_counts_as_in_scikit_learn(labelled, function):
+    small = {"n_models": 3, "trials": 2} if function is resvm_cli.tune else {"n_models": 3}
+    with pytest.raises(ValueError, match=r"^jobs must be at least 1"):
+        function(labelled.X, labelled.y, jobs=0, **small)
+    assert function(labelled.X, labelled.y, n_jobs=-1, **small) is not None
+
+
+def test_the_features_of_a_ranking_are_numbered_as_columns(labelled):
+    found = resvm_cli.rank(labelled.X, labelled.y, n_models=9, importance=True, why=2)
+    width = labelled.X.shape[1]
+    assert {one.feature for one in found.importance} == set(range(width))
+    assert {one.feature for reason in found.reasons for one in reason.effects} <= set(range(width))
+
+
 def test_a_model_ranks_only_with_the_weights_it_was_trained_with(labelled):
     weights = np.linspace(0.5, 1.0, len(labelled.y))
     plain = resvm_cli.fit(labelled.X, labelled.y, n_models=9)

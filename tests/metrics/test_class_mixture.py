@@ -350,6 +350,28 @@ def test_tested_rows_move_the_curve_to_their_outcomes():
     assert none.contamination_unl.value < every.contamination_unl.value
 
 
+def test_rows_that_were_tested_count_by_their_outcomes_and_others_by_their_chance():
+    unlabeled = np.linspace(1.0, 0.0, 1000)  # row 0 is the first of the list
+    tested = RankedOutcomes.from_rows(np.arange(0, 40, 2), np.full(20, True), unlabeled)
+    binned = BinnedValues.from_values(np.linspace(0.5, 1.5, 100), unlabeled)
+    chances = np.full((50, len(binned.unlabeled)), 0.25)
+    lengths = np.array([10, 40, 1000])
+    expected, low, high = tested.bounds(chances, binned, lengths, np.random.default_rng(0))
+    assert expected == pytest.approx([(5 + 5 / 4) / 10, (20 + 20 / 4) / 40, (20 + 980 / 4) / 1000])
+    assert (low <= expected).all()
+    assert (expected <= high).all()
+
+
+def test_false_positives_are_expected_at_every_depth_of_p():
+    mixture = Drawn(0.2, 0.1, apart=3.0, n_pos=100, n_unl=1000).fitted()
+    expected = mixture.expected_false(100)
+    for numbers in (expected.value, expected.low, expected.high):
+        assert len(numbers) == 100
+        assert np.isfinite(numbers).all()
+    assert (np.diff(expected.value) >= 0).all()
+    assert expected.value[-1] == pytest.approx(100 * mixture.contamination_pos.value, rel=0.05)
+
+
 def test_resamples_that_tested_rows_rule_out_are_not_drawn():
     drawn = Drawn(0.0, 0.3, apart=1.5, n_pos=100, n_unl=1000)
     numbers = np.random.default_rng(1).choice(1000, 40, replace=False)

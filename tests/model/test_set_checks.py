@@ -149,3 +149,9 @@ def test_a_mean_of_0_or_a_deviation_of_1_alone_is_no_sign_of_scaling(shift, widt
     values = width * standard(np.random.default_rng(5).normal(size=(80, 6))) + shift
     others = np.random.default_rng(6).normal(shift + 0.1, width, (300, 6))
     assert preparation_note(rows(values), rows(others)) is None
+
+
+def test_a_few_negative_values_are_no_sign_of_centering():
+    few = POS.copy()
+    few[0] = -0.01
+    assert preparation_note(rows(few), rows(UNL)) is None

@@ -61,3 +61,18 @@ def test_a_weight_for_known_negatives_needs_some():
     settings = TuningSettings(base=MethodParameters(w_neg=2.0))
     with pytest.raises(ParameterError, match="w_neg applies to known negatives"):
         TuningSample.from_data(data, settings, Run())
+
+
+@pytest.mark.parametrize(
+    ("groups", "is_split"),
+    [(None, False), ([0, 1, 0, 1], False), ([0, 1, 2, 3], False), ([0, 0, 1, 1], True),
+     ([0, 1, 2, 0], True)],
+)  # fmt: skip
+def test_given_folds_must_not_split_a_group(groups, is_split):
+    parts = np.array([0, 1, 0, 1])
+    of_rows = None if groups is None else np.array(groups)
+    if is_split:
+        with pytest.raises(DataError, match="f: a group is split between folds"):
+            Folds.given(parts, 2, of_rows, "f")
+    else:
+        assert Folds.given(parts, 2, of_rows, "f").n_folds == 2

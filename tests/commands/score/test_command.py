@@ -153,6 +153,18 @@ def test_precision_is_given_at_the_depths_that_are_asked_for(folder, resvm, arra
         assert f"must be positive integers such as 10,100, got '{wrong}'" in ran.err
 
 
+def test_the_thresholds_on_a_page_are_those_of_the_values(folder, resvm, arrays, tmp_path):
+    path = tmp_path / "page.html"
+    assert resvm("score", "a.pred", "--labels", "test.svm", "--html", path, cwd=folder).code == 0
+    data = re.search(rb'id="data">(.*?)</script>', path.read_bytes(), re.S)
+    lists = re.findall(r'"thresholds": ?(\[.*?\])', data[1].decode())
+    found = json.loads(lists[0])
+    values = np.loadtxt(folder / "a.num")
+    assert len(found) > 5
+    assert all(np.isclose(one, values).any() for one in found)
+    assert found == sorted(found, reverse=True)
+
+
 def test_several_files_stand_side_by_side_with_paired_differences(folder, resvm, arrays):
     ran = resvm("score", "a.pred", "b.pred", "--labels", "test.svm", cwd=folder)
     lines = ran.out.decode().splitlines()
