@@ -388,8 +388,9 @@ def test_a_model_ranks_only_with_the_weights_it_was_trained_with(labelled):
 
 def test_what_the_engine_says_is_kept_and_handed_on(labelled):
     told: list[str] = []
-    model = resvm_cli.fit(labelled.X, labelled.y, n_models=3, notice=told.append)
+    model = resvm_cli.fit(labelled.X, labelled.y, n_models=3, n_pos=500, notice=told.append)
     assert list(model.notes) == told
+    assert any("bags contain n_pos = 500 rows of P" in note for note in told)
     assert {type(note) for note in told} == {str}
     assert any("not scaled" in note and 'scale="standard"' in note for note in told)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -57,6 +58,17 @@ def test_damage_before_the_end_is_refused_by_line(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("text", ["", "[1]", '{"a": 1'])
+def test_a_damaged_file_of_an_earlier_run_is_refused(text, tmp_path):
+    filled(tmp_path / "t")
+    assert run(tmp_path / "t").read("best.json") is None
+    (tmp_path / "t" / "best.json").write_text('{"a": 1}')
+    assert run(tmp_path / "t").read("best.json") == {"a": 1}
+    (tmp_path / "t" / "best.json").write_text(text)
+    with pytest.raises(FileError, match=r"best.json: the file is damaged"):
+        run(tmp_path / "t").read("best.json")
+
+
 def test_an_existing_directory_needs_resume(tmp_path):
     filled(tmp_path / "t")
     with pytest.raises(ParameterError, match="already exists"):
@@ -92,12 +104,12 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path):
 
 def test_two_processes_do_not_write_to_one_log(tmp_path):
     second = run(tmp_path / "t")
-    with (
-        run(tmp_path / "t").opened(),
-        pytest.raises(FileError, match="another process"),
-        second.opened(),
-    ):
-        pass
+    with run(tmp_path / "t").opened():
+        os.close(unused := os.dup(0))
+        with pytest.raises(FileError, match="another process"), second.opened():
+            pass
+        os.close(next_unused := os.dup(0))
+        assert next_unused <= unused  # no file was left open
     with run(tmp_path / "t").opened():
         pass
 

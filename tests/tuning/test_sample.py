@@ -50,6 +50,7 @@ def test_more_folds_than_positives_or_their_groups_are_refused():
 
 def test_given_folds_must_leave_rows_to_train_on():
     Folds.given(np.array([0, 1, 0, 1, 0]), 2, None, "folds.txt")
+    Folds.given(np.array([0, 1, 0, 1, 0]), 2, np.array([0, 1, 0, 1, 2]), "folds.txt")
     with pytest.raises(DataError, match="fold 1 contains 2 of 2 rows of P"):
         Folds.given(np.array([0, 0, 1, 1, 0]), 2, None, "folds.txt")
     with pytest.raises(DataError, match="a group is split"):
