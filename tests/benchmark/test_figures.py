@@ -72,6 +72,7 @@ def test_intervals_of_resamples_are_those_of_the_binomial_distribution():
         assert one.high == law.ppf(0.975) / one.size
     widths = [one.high - one.low for one in result.sizes]
     assert widths == sorted(widths, reverse=True)
+    assert [one.size for one in result.sizes] == [5, 10, 20, 50, 100, 200, 500, 1000]
 
 
 def test_a_figure_is_self_contained_and_reproducible(resvm, tmp_path):
@@ -150,6 +151,22 @@ def test_curves_agree_with_the_results_of_a_run(tmp_path):
         beyond = [p for p, r in zip(one.precision, one.recall, strict=True) if r >= 0.5]
         assert max(beyond) == pytest.approx(wanted[one.method]["curve"][49], abs=0.01)
     assert "repetition 1, protocol paper" in texts(render_figure(result, "svg"))
+
+
+def test_every_method_has_a_pr_curve_and_a_roc_curve():
+    areas = {"resvm": (0.75, 0.9), "cwsvm": (0.5, 0.8)}
+    curve = {"recall": (0.5, 1.0), "precision": (1.0, 0.5), "fpr": (0.0, 0.4)}
+    found = [figures.MethodCurve(name, pr, 0.7, roc, **curve) for name, (pr, roc) in areas.items()]
+    figure = Figure()
+    figures._draw_curves(figure, figures.Curves("paper", "t", "pu", 0, 0.3, tuple(found)))
+    pr, roc = (
+        {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+        for axes in figure.axes
+    )
+    assert list(pr) == ["resvm: area 0.750", "cwsvm: area 0.500", "chance 0.3"]
+    assert list(roc) == ["resvm: area 0.900", "cwsvm: area 0.800", "chance 0.5"]
+    assert pr["resvm: area 0.750"] == [[0, 1], [0.5, 1], [1, 0.5]]
+    assert roc["resvm: area 0.900"] == [[0, 0], [0, 0.5], [0.4, 1], [1, 1]]
 
 
 def test_intervals_stay_within_0_and_100_percent(tmp_path):

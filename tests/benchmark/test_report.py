@@ -459,6 +459,13 @@ def test_own_data_by_contamination(tmp_path):
     assert last.p_resvm_over_cwsvm == pytest.approx(
         scipy.stats.wilcoxon(samples["resvm"], samples["cwsvm"], alternative="greater").pvalue
     )
+    shown = findings.own_data(own).tables[0]
+    assert shown.columns[:4] == ("method", "P, %", "U, %", "n")
+    assert [[cell.value for cell in row[1:4]] for row in shown.rows[::3]] == [
+        [0, 10, 5],
+        [20, 10, 5],
+        [40, 10, 5],
+    ]
     borne = {one.method: one.level for one in own.borne}
     assert borne["cwsvm"] == 0.0
     assert borne["resvm"] >= 0.2

@@ -10,10 +10,12 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.svm import SVC
 
-from resvm_cli.benchmark.cells import default_grids_text
+from resvm_cli.benchmark.cells import Protocol, default_grids_text, read_grids
 from resvm_cli.benchmark.data import PAPER_TASKS, BenchmarkData, Cell, LabeledRows, draw
+from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
 from resvm_cli.model.simulation import Sizes
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(11)
@@ -113,6 +115,18 @@ def test_the_curve_is_the_best_precision_at_each_recall_or_higher(whole):
         assert (np.diff(curve) <= 0).all()
         # the interpolated curve lies above the steps
         assert line["average_precision"] <= curve.mean() + 0.02
+
+
+def test_the_time_of_the_whole_run_is_announced_once_after_the_first_result(grid, tmp_path):
+    protocol = Protocol("paper", read_grids(str(grid)))
+    request = BenchmarkRequest(
+        str(tmp_path / "b"), protocol, tasks=("synthetic",), settings=("pu",), methods=("cwsvm",),
+        repetitions=3,
+    )  # fmt: skip
+    told = []
+    run_benchmark(request, Run(jobs=1, on_announce=told.append))
+    (text,) = [text for text in told if "in total" in text]
+    assert text.startswith("3 results in total, 2 to go, about ")
 
 
 def test_threads_change_no_byte(plan, whole, resvm, tmp_path):

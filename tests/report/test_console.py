@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+from rich.table import Table
+
 from resvm_cli.report import console
 
 
@@ -39,3 +41,9 @@ def test_a_short_job_draws_no_bar(monkeypatch):
     for clock[0] in (10.0, 10.2, 10.4):
         progress("training", 1, 2)
     assert drawn == [("training", 1, 2)]
+
+
+def test_cells_of_a_table_are_taken_literally():
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_row("[red]a[/red]", ":smile:")
+    assert console.rendered(table, 80, colors=True) == "[red]a[/red]  :smile:\n"
