@@ -250,7 +250,7 @@ class OwnData:
                 raise DataError(
                     f"{self.groups}: {len(names):,} groups, but {name} has {len(positive):,} rows"
                 )
-            groups = np.unique(names, return_inverse=True)[1].reshape(-1)
+            groups = np.unique(names, return_inverse=True)[1]
             if groups.max() == 0:
                 raise ParameterError("{path}: all rows are in one group", path=self.groups)
         return LabeledRows(block.rows, positive, groups)
