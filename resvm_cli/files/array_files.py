@@ -50,7 +50,7 @@ MAX_FEATURES = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
 MAX_CHUNK = 1 << 28  # bytes that HDF5 decompresses at once
 MAX_RATIO = 1 << 14  # claimed bytes per stored byte
-MAX_EMPTY_ROWS = 1 << 20  # of a sparse matrix, in addition to a few per byte
+MAX_EMPTY_ROWS = 1 << 20  # allowed in a sparse matrix, plus some per byte of entries
 # Exceptions that the packages raise for a truncated or damaged file.
 READ_ERRORS = (
     *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),

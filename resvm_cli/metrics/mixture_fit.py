@@ -1,4 +1,4 @@
-"""Fit mixtures of two classes to histograms of P's and U's decision values, by the EM algorithm."""
+"""Fit mixtures of two classes to histograms of P's and U's decision values by EM."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def choose_threshold(
 
 
 def possible_cuts(values: FloatArray) -> FloatArray:
-    """Return ascending cuts: one below all values, and one between each two neighbors."""
+    """Return ascending cuts: one below all values, and one between each pair of neighbors."""
     ordered = distinct(values)
     between = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2
     return np.concatenate([[np.nextafter(ordered[0], -np.inf)], between])

@@ -116,13 +116,13 @@ def feature_importance(
 
 
 def _candidates(rows: Rows, n_pos: int, run: Run) -> IntArray:
-    """Return the features to permute: all, or those that alone separate P from U best."""
+    """Return the features to permute: all, or those that best separate P from U on their own."""
     features = Columns(rows.indices).present
     if len(features) <= MAX_FEATURES:
         return features
     run.remark(
-        f"of {len(features):,} features, only the {MAX_FEATURES:,} that alone separate P from U"
-        " best are permuted"
+        f"of {len(features):,} features, only the {MAX_FEATURES:,} that best separate P from U"
+        " on their own are permuted"
     )
     relevance = Relevance(rows, FeatureBins.learn(rows))
     found = relevance.weights(np.arange(n_pos), np.arange(n_pos, len(rows)), 1.0)

@@ -164,7 +164,8 @@ def fit_members(
 
     def name(number: int) -> str:
         batch = batches[number]
-        return batch[0].name if len(batch) == 1 else f"{batch[0].name}, or up to {batch[-1].name},"
+        first, last = batch[0].name, batch[-1].name
+        return first if len(batch) == 1 else f"{first}, or a later one up to {last},"
 
     for solutions in run.map_shared(Trainer.train_all, trainer, batches, tick, name):
         for solution in solutions:
