@@ -9,17 +9,15 @@ tissues. So are the payments: frauds are larger, later, and made soon after a ch
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from sklearn.datasets import load_digits
 
-from resvm_cli.commands.simulate import SimulateRequest, write_simulation
 from resvm_cli.files.svmlight import Block, format_block
-from resvm_cli.model.simulation import Sizes
 from resvm_cli.rows import Rows
-from resvm_cli.running.run import Run
 
 SEED = 2014
 N_ACTIVE, N_OTHER = 172, 688
@@ -141,16 +139,18 @@ def make_genome(folder: Path) -> None:
         (folder / name).write_text("\n".join([*lines, ""]))
 
 
+def simulate(*options: str) -> None:
+    """Run ``resvm simulate`` with options separated by spaces."""
+    words = " ".join(options).split()
+    program = [sys.executable, "-m", "resvm_cli", "simulate", *words, "--seed", str(SEED), "-q"]
+    subprocess.run(program, check=True)
+
+
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
-    write_simulation(
-        SimulateRequest(
-            target=str(folder / "synthetic"),
-            sizes=Sizes(100, 200, 0.3, 0.3, test_pos=500, test_neg=500),
-            decimals=4,
-            seed=SEED,
-        ),
-        Run(),
+    simulate(
+        "--synthetic --contamination-pos 0.3 --contamination-unl 0.3 --test-pos 500 --test-neg 500",
+        f"--decimals 4 -o {folder / 'synthetic'}",
     )
     make_compounds(folder / "compounds")
     make_genome(folder / "genome")
@@ -160,15 +160,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         labelled = Path(temporary) / "digits.svm"
         labelled.write_bytes(format_block(Block.from_rows(Rows.from_dense(features), digit, names)))
-        write_simulation(
-            SimulateRequest(
-                target=str(folder / "digits"),
-                sizes=Sizes(50, 700, 0.1, 0.1),
-                data=str(labelled),
-                positive_label=7,
-                seed=SEED,
-            ),
-            Run(),
+        simulate(
+            f"--data {labelled} --positive-label 7 --n-pos 50 --n-unl 700",
+            f"--contamination-pos 0.1 --contamination-unl 0.1 -o {folder / 'digits'}",
         )
 
 
