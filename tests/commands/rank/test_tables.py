@@ -9,6 +9,7 @@ import pytest
 
 from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.errors import DataError
+from resvm_cli.files import delimited
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import ColumnRoles, TableReading
@@ -28,7 +29,8 @@ def request(folder: Path, **more) -> RankRequest:
 
 @pytest.mark.parametrize("options", [{}, {"top": 5}, {"audit": True}, {"with_known": True}])
 @pytest.mark.parametrize("missing", ["mean", "drop"])
-def test_the_table_comes_back_by_rank(options, missing, tmp_path):
+def test_the_table_comes_back_by_rank(options, missing, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "CELLS_AT_ONCE", 1)  # blocks of 64 rows
     asked = request(tmp_path, annotate=str(tmp_path / "a.csv"), **options)
     asked = replace(asked, source=replace(asked.source, table=reading(missing)))
     listing = rank(asked, Run()).listing
