@@ -110,7 +110,7 @@ def command_line(names: Sequence[str]) -> Any:
 
 
 def _complete_from_the_first_tab() -> None:
-    """Make zsh complete on the first Tab, which only registers a function in typer's script."""
+    """Make zsh complete on the first Tab; typer's own script only registers a function then."""
     from typer._completion_shared import _completion_scripts
 
     registers = "compdef %(complete_func)s %(prog_name)s"

@@ -244,7 +244,7 @@ class TuningParameters:
         advanced=True,
     )  # fmt: skip
     oob: bool = declared(
-        "flag", False, "Score out of bag, which is ten times cheaper than ten folds (resvm only).",
+        "flag", False, "Score out of bag, at a tenth of the cost of ten folds (resvm only).",
         shown="on for resvm, unless {folds} is given", panel=ESTIMATE,
     )  # fmt: skip
     folds: int = integer(

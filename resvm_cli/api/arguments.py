@@ -50,7 +50,7 @@ SHARED = {
     ),
     "positive_label": (
         "label, optional",
-        "The label of known positives. Default: 1, if all other labels are 0, or all are -1.",
+        "The label of known positives. Default: 1, if the other labels are all 0 or all -1.",
     ),
     "negative_label": (
         "label, optional",
@@ -73,7 +73,7 @@ SHARED = {
     "tested": (
         "mapping, optional",
         "The outcomes (1 or 0) of tested rows of U, by id. Test a random sample of U, or all rows"
-        " at the top of the ranking. Estimates of precision then agree with the outcomes.",
+        " at the top of the ranking. Estimates of precision then take them into account.",
     ),
     "exclude": (
         "iterable, optional",
@@ -102,9 +102,9 @@ SHARED = {
         "callable, optional",
         "Called with the stage, the number of steps done and their total (None while unknown).",
     ),
-    "notice": ("callable, optional", "Called with the text of each note as soon as there is one."),
+    "notice": ("callable, optional", "Called with the text of each note when it is issued."),
 }
-# What differs between Python and the command line.
+# Entries that differ between Python and the command line.
 PYTHON_TYPES = {"params": "Tuning, dict or path", "auto": "bool or {'committee', 'single'}"}
 PYTHON_HELP = {
     "params": "Parameters chosen by ``tune``, or the path of a best.json. Explicit parameters take"
@@ -128,7 +128,7 @@ def documented(**sections: Sequence[str]) -> Callable[[Documented], Documented]:
         for name, entries in sections.items():
             before, marker, after = (target.__doc__ or "").partition("{" + name + "}")
             if marker:
-                indent = before.rpartition("\n")[2]  # none if the compiler has removed it
+                indent = before.rpartition("\n")[2]  # empty if the compiler has dedented docstrings
                 title = [name.capitalize(), "-" * len(name)]
                 section = textwrap.indent("\n".join([*title, *entries]), indent)
                 target.__doc__ = before + section.lstrip() + after
@@ -243,7 +243,7 @@ def _same(name: str, value: Any, other: str, other_value: Any) -> Any:
     if value is not None and value != other_value:
         raise ParameterError(
             "{" + name + "} is {value!r}, but {" + other + "} is {other_value!r}; both mean the"
-            " same",
+            " same thing",
             "give only one of them",
             value=value,
             other_value=other_value,

@@ -320,7 +320,7 @@ def labeled_rows(
     if positive_label is None and n_pos > n_unl:
         run.notice(
             Message(
-                "{n_pos:,} rows have the label 1 of known positives, but only {n_unl:,} rows are"
+                "{n_pos:,} rows have the label 1 (known positives), but only {n_unl:,} rows are"
                 " unlabeled: are the labels swapped? set {positive_label} to be sure",
                 n_pos=n_pos,
                 n_unl=n_unl,

@@ -241,17 +241,17 @@ class Ranking:
 
     @property
     def expected_false(self) -> FloatArray | None:
-        """The expected number of false positives down to each row; None unless ``audit``."""
+        """The expected number of false positives from rank 1 to each row; None unless ``audit``."""
         return self.listing.further.get("expected_false")
 
     @property
     def precision(self) -> FloatArray | None:
-        """The expected fraction of positives down to each row; None for an audit."""
+        """The expected fraction of positives from rank 1 to each row; None for an audit."""
         return self.listing.further.get("precision")
 
     @property
     def probability(self) -> FloatArray | None:
-        """The chance that each row of U is positive; nan if unknown, None for an audit."""
+        """The probability that each row of U is positive; nan if unknown, None for an audit."""
         return self.listing.further.get("probability")
 
     @property
@@ -324,7 +324,7 @@ def rank(
     Returns
     -------
     Ranking
-        The rows in order, with values, chances and expected precision.
+        The rows in order, with values, probabilities and expected precision.
 
     Raises
     ------
@@ -399,7 +399,7 @@ def rank(
 def _request(
     parameters: Mapping[str, Any], model: Model | PathName | None, **given: Any
 ) -> tuple[RankRequest, ScaleChoice | None]:
-    """Return what to rank and how to scale; parameters for training are rejected with a model."""
+    """Return what to rank and how to scale; reject training parameters if a model is given."""
     listed = {
         name: RANKING_TABLE[name].convert(value)
         for name, value in parameters.items()

@@ -142,7 +142,7 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        """Number of columns, up to the last one with a value if the model was trained on files."""
+        """Number of columns; if trained on files, counted up to the last one with a value."""
         counted = int(self.stored.manifest["n_features"])
         return counted - 1 if self.stored.ensemble.is_precomputed else counted  # the serial number
 
@@ -188,7 +188,7 @@ class Model:
             return list(parallel.run(apply, blocks, self.jobs or parallel.available_cores()))
 
     def _require_features(self, matrix: Any, rows: Rows) -> None:
-        """Reject rows with the wrong number of features, if the model has stored the right one.
+        """Reject rows with the wrong number of features, if the model stores the right number.
 
         Sparse rows may omit features as lines of a file do; columns of zeros at the end are fine.
         """
@@ -265,11 +265,11 @@ class Model:
         contamination_pos: float | None = None,
         contamination_unl: float | None = None,
     ) -> FloatArray:
-        """Return the chance that each row is negative and that it is positive, as two columns.
+        """Return each row's probabilities of being negative and positive, as two columns.
 
-        The chance of a positive is the ``probability`` of ``rank``, computed from the out-of-bag
+        The second column is the ``probability`` of ``rank``, computed from the out-of-bag
         values stored with the model. It applies to new rows from the same distribution as U, and
-        never falls as the decision value rises.
+        never decreases as the decision value increases.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class Model:
         Raises
         ------
         ModelError
-            If the chance cannot be estimated: P and U overlap and ``contamination_unl`` is not
+            If the probability cannot be estimated: P and U overlap and ``contamination_unl`` is not
             given, or the model has no out-of-bag values of P (bagging, cwsvm, older versions).
         """
         fractions = contamination_pos, contamination_unl
@@ -372,7 +372,7 @@ class Model:
         ModelError
             If the model was trained on other rows, or its kernel is precomputed.
         ValueError
-            If members have seen all of P: bagging and cwsvm.
+            If every member has seen all of P, as in bagging and cwsvm.
         """
         ensemble, zero_based = self.stored.ensemble, self.stored.zero_based
         labeled = LabeledMatrix.from_arrays(X, y, positive_label, negative_label)

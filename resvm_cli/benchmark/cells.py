@@ -303,7 +303,7 @@ def measure(bench: Bench, cell: Cell) -> dict[str, Any]:
 
 
 def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, dict[str, Any]]:
-    """Tune a method; return what to train, and its record (empty if training chooses it)."""
+    """Tune a method; return what to train, and its record (empty if tuned during training)."""
     protocol, family = bench.protocol, bench.data.family(cell.task)
     seed = cell.seed(bench.data.seed)
     decision: RuleName | None = None if protocol.is_fast else "votes"

@@ -34,8 +34,8 @@ def conclusions(run: RunReport) -> Section:
     table = ReportTable("", ("the paper's conclusion", "here", "evidence"), rows, 3, prose=True)
     sentence = (
         "confirmed: the test shows what the paper claims; weaker: it points in the same direction"
-        " but does not show all of it; not confirmed: it does not. Tests are over the tasks of this"
-        " run."
+        " but does not fully support the claim; not confirmed: it does not. Tests are"
+        " over the tasks of this run."
     )
     return Section("The paper's conclusions", (sentence,), (table,))
 
@@ -151,8 +151,9 @@ def dominance(run: RunReport) -> Section:
     )  # fmt: skip
     sentence = (
         "resvm's precision compared with another method's at recall 0.01, 0.02, ..., 1 in each"
-        " repetition of each digit: in how many repetitions it is nowhere below, at how many recall"
-        " levels it is not below, and its largest shortfall, averaged over repetitions."
+        " repetition of each digit: the fraction of repetitions in which it is never lower, the"
+        " fraction of recall levels at which it is not lower, and its largest shortfall, averaged"
+        " over repetitions."
     )
     columns = (
         "setting", "resvm against", "pairs", "nowhere below, %", "levels not below, %",

@@ -109,7 +109,7 @@ def joined(parts: Sequence[BenchmarkFiles]) -> BenchmarkFiles:
             if not before.agrees(result):
                 raise DataError(
                     f"{files.path}/{RESULTS}:{result.line}: the areas of {result.cell} differ from"
-                    f" {path}/{RESULTS}:{before.line}",
+                    f" those in {path}/{RESULTS}:{before.line}",
                     NOT_ONE_RUN,
                 )
         for one in files.times:
@@ -132,7 +132,8 @@ def _united_plan(parts: Sequence[BenchmarkFiles]) -> BenchmarkPlan | None:
             return None
         for task in united.changed_tasks(plan):
             raise DataError(
-                f"{files.path}: the rows of {task} differ from {parts[0].path}", NOT_ONE_RUN
+                f"{files.path}: the rows of {task} differ from those of {parts[0].path}",
+                NOT_ONE_RUN,
             )
         counts = {f"{task}/{setting}": plan.n_repetitions(setting, task)
                   for setting, task in plan.pairs}  # fmt: skip

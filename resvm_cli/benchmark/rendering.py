@@ -44,8 +44,8 @@ class TableCell:
 
 
 NOTHING = TableCell("-")
-PAGE_WIDTH = 100  # of the report as text
-CONTINUATIONS = ("paper", "verdict", "with Holm's correction")  # columns about the one before
+PAGE_WIDTH = 100  # in characters, for the report as text
+CONTINUATIONS = ("paper", "verdict", "with Holm's correction")  # belong to the column before
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,7 @@ class BenchmarkPlan:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The planned pairs of setting and task; resumed runs may not have combined all of them."""
+        """The planned pairs of setting and task; resumed runs may leave out some combinations."""
         return [
             (setting, task)
             for setting in self.settings
@@ -310,13 +310,13 @@ def _read_results(path: str, plan: BenchmarkPlan | None) -> tuple[CellResult, ..
         before = found.setdefault(cell, result)
         if not before.agrees(result):
             raise DataError(
-                f"{where}: the areas of {cell} differ from line {before.line}", TWO_RUNS
+                f"{where}: the areas of {cell} differ from those in line {before.line}", TWO_RUNS
             )
         first = firsts.setdefault((cell.setting, cell.task), result)
         if cell.setting != OWN and cell.contamination != first.cell.contamination:
             raise DataError(
-                f"{where}: the contamination of {cell.task}, {cell.setting}, differs from line"
-                f" {first.line}",
+                f"{where}: the contamination of {cell.task}, {cell.setting}, differs from that in"
+                f" line {first.line}",
                 TWO_RUNS,
             )
     return tuple(found.values())

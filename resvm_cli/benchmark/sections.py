@@ -65,7 +65,7 @@ def _what_was_run(run: RunReport) -> Section:
     plan = run.plan
     tables: tuple[ReportTable, ...] = ()
     if plan is None:
-        lines.append("There is no run.json, so what was planned and what is missing is unknown.")
+        lines.append("There is no run.json, so it is unknown what was planned and what is missing.")
     else:
         lines += [f"Command: {command}" for command in plan.command.split("\n") if command]
         if plan.seed is not None:
@@ -147,7 +147,7 @@ def _setting(table: SettingTable, first: bool) -> Section:
         sentences.append(
             "Area under the PR curve by trapezoids, in percent: mean and 95 % Student-t interval"
             " over n repetitions, next to the published interval. p and stars: one-sided paired"
-            " Wilcoxon test that resvm is greater than bagging (• p < 0.05, •• p < 0.01,"
+            " Wilcoxon test of whether resvm is better than bagging (• p < 0.05, •• p < 0.01,"
             f" ••• p < 0.001). Wins ({'/'.join(table.methods)}): repetitions in which a method was"
             " best; ties for first place are split evenly. The paper has 20 repetitions."
         )

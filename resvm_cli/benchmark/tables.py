@@ -45,7 +45,7 @@ class Estimate:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The interval, for drawing; one repetition has none, so it is the mean."""
+        """The interval, for drawing; for one repetition, both ends are the mean."""
         low, high = (self.mean if end is None else end for end in (self.low, self.high))
         return low, high
 

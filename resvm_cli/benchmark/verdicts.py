@@ -112,7 +112,7 @@ class OverDataSets:
 
 
 def over_data_sets(methods: Sequence[str], means: npt.ArrayLike) -> OverDataSets:
-    """Run Friedman's test (nan if too few) and post-hoc tests on means: data sets x methods."""
+    """Run Friedman's test (nan if impossible) and post-hoc tests on means: data sets x methods."""
     from scipy.stats import friedmanchisquare
 
     table = np.asarray(means, np.float64)
@@ -155,7 +155,7 @@ class Dominance:
     setting: str
     method: str
     n: int
-    whole: float  # fraction of repetitions where resvm's curve is nowhere below
+    whole: float  # fraction of repetitions where resvm's curve is nowhere below the other
     levels: float  # mean fraction of recall levels where it is not worse
     shortfall: float  # greatest shortfall in points, averaged over repetitions
 
@@ -264,7 +264,7 @@ def _grade(confirmed: bool, weaker: bool) -> Finding:
 
 
 def _compare_ranks(test: OverallTest, better: str, worse: str) -> tuple[bool, bool, str]:
-    """Return whether one method ranks better, whether significantly (Nemenyi), and why."""
+    """Return whether one method ranks better, whether significantly (Nemenyi), and the evidence."""
     result = test.result
     ranks = dict(zip(result.methods, result.average_ranks, strict=True))
     p_value = _nemenyi(result, better, worse)

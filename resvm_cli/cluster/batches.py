@@ -114,7 +114,7 @@ class Batches:
         return Batch(first, tasks) if tasks else None
 
     def _length(self, n_batches: int) -> int:
-        """Return how many tasks take about a second; fewer near the end, so that none idles."""
+        """Return how many tasks take about a second; fewer near the end, so no worker idles."""
         if not self._n_timed:
             return 1
         length = int(BATCH_SECONDS * self._n_timed / max(self._seconds, 1e-9))

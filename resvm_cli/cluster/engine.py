@@ -260,7 +260,7 @@ class Cluster:
                     time.sleep(WAIT_SECONDS)
 
     def _scattered(self, shared: Any) -> Any:
-        """Send shared data; this may take any time as long as the scheduler answers."""
+        """Send shared data; there is no time limit as long as the scheduler responds."""
         options = {"broadcast": True, "hash": False, "timeout": self._timeout}
         self._sending = _started(lambda: self._client.scatter(Shared(shared), **options))
         while not futures.wait([self._sending], WAIT_SECONDS).done:

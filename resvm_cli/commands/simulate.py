@@ -259,7 +259,7 @@ def _synthesize(
 
 
 def _truth(block: Block, truth: np.ndarray, p: np.ndarray, u: np.ndarray) -> bytes:
-    """Format truth.csv: source line, true class and mislabeling for each row of P and U."""
+    """Format truth.csv: each row's source line, true class, and whether it is mislabeled."""
     lines = ["file,row,source_line,true_label,mislabelled"]
     for name, numbers, said in (("pos.svm", p, True), ("unl.svm", u, False)):
         for row, number in enumerate(numbers.tolist(), 1):

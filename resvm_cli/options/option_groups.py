@@ -167,7 +167,7 @@ def names_of(group: Any) -> tuple[str, ...]:
 
 
 def as_words(group: Any, without: str = "") -> list[str]:
-    """Return a group's options as words of a command line; defaults and one name are left out."""
+    """Return a group's options as words of a command line, except defaults and ``without``."""
     words = []
     for name, declared in group.options.items():
         value = getattr(group, name)

@@ -87,7 +87,7 @@ class TableFileOptions:
 
 @option_group
 class PredictedTableOptions(TableFileOptions):
-    """The same for rows to predict; the model fills in missing values, and no row is dropped."""
+    """The format of rows to predict; the model fills in missing values, and no row is dropped."""
 
     missing: str | None = column_option(
         "--missing RULE",

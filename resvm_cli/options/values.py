@@ -274,7 +274,7 @@ def _bad_value(option: str, message: str) -> str:
 
 
 def _words(text: str, arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments that typer's message joins with blanks."""
+    """Return the arguments that typer's message joins with spaces."""
     ends = range(len(arguments) + 1)
     slices = (arguments[start:end] for start in ends for end in ends)
     return next((words for words in slices if " ".join(words) == text), text.split())

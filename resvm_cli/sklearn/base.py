@@ -243,9 +243,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     @available_if(_has_fractions)  # type: ignore[untyped-decorator]
     @documented(parameters=ROWS)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the chance of each class, for new rows from the same distribution as U.
+        """Return the probability of each class, for new rows from the same distribution as U.
 
-        ``contamination_unl`` must be set. The predicted label need not have the larger chance,
+        ``contamination_unl`` must be set. The predicted label need not have the larger probability,
         because the threshold is not based on it.
 
         {parameters}
@@ -258,7 +258,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ModelError
-            If P and U overlap too much to estimate the chance.
+            If P and U overlap too much to estimate the probability.
         """
         rows = self._rows(X)
         chances = self.model_.predict_proba(rows, **self._fractions())
@@ -300,7 +300,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         float
             From 0 to 1; 0.5 for a random order, nan if y has only one label.
         """
-        if self.negative_label is not None:  # known negatives count like unlabeled rows
+        if self.negative_label is not None:  # known negatives count as unlabeled rows
             (other,) = self.classes_[self.classes_ != self.positive_label_]
             y = np.where(np.asarray(y) == self.negative_label, other, np.asarray(y))
         return pu_roc_auc(self, X, y, sample_weight=sample_weight)

@@ -1,7 +1,7 @@
 """Scorers that need no negatives, and folds that all contain known positives.
 
-``pu_roc_auc`` is the default because it needs no threshold and keeps the order of models. If the
-known positives are a random sample of all positives, the expected ROC AUC of P against U is
+``pu_roc_auc`` is the default because it needs no threshold and preserves the order of models. If
+the known positives are a random sample of all positives, the expected ROC AUC of P against U is
 ``1/2 + (1 - b) (AUC - 1/2)``, where AUC is the area of positives against negatives and b is the
 fraction of positives in U.
 """
@@ -44,7 +44,7 @@ def pu_roc_auc(
         The two labels that the estimator was fitted with. The area is the same whichever of them
         marks known positives.
     sample_weight : array, optional
-        Weight of each row. Rows of a pair are then drawn in proportion to their weights.
+        Weight of each row. Pairs of rows are then drawn in proportion to these weights.
 
     Returns
     -------

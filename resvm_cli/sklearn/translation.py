@@ -15,7 +15,7 @@ from resvm_cli.model.plan import Plan
 from resvm_cli.parameters import METHOD_TABLE, MethodParameters, Setting
 from resvm_cli.training.choice import best_json
 
-CLEAR_PAIRS = ([0, 1], [-1, 1])  # labels of which only 1 can be the positive one
+CLEAR_PAIRS = ([0, 1], [-1, 1])  # pairs of labels in which only 1 can be the positive one
 NUMBERED = (
     "StackingClassifier and VotingClassifier replace the sorted labels with 0 and 1: inside them,"
     " set {positive_label} to 0 or 1"
@@ -114,7 +114,7 @@ def _planned_parameters(plan: Plan) -> MethodParameters:
     """Return the parameters of one setting of a model, except its seed and cache size."""
     values = {**vars(plan.kernel), **vars(plan), "kernel": plan.kernel.name}
     values["feature_weights"] = plan.feature_weights
-    values["gamma"] = plan.kernel.gamma or "scale"  # linear members have none
+    values["gamma"] = plan.kernel.gamma or "scale"  # linear kernels have no gamma
     if plan.w_pos is not None:
         del values["c_pos"]
     names = [name for name in METHOD_TABLE if name in values and name not in ("seed", "cache_mb")]

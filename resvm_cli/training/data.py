@@ -48,11 +48,11 @@ class TrainingData(PUData):
         )
         self.input = source
         self._run = run
-        self._extremes: ColumnExtremes | None = None  # only of table columns
+        self._extremes: ColumnExtremes | None = None  # only for table columns
         self.positives = Rows.empty()
         self._text_digests: dict[str, Any] | None = None  # only if U is not checked
         self._serials = SerialNumbers()
-        self._qids: list[IntArray] = []  # in file order, only if they are the groups
+        self._qids: list[IntArray] = []  # in file order, only if groups are given by qid
         self._repeated: RepeatedRows | None = None  # None: not searched for
         # if P and U are two files; nan if a row has no label
         self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf

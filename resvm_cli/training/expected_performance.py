@@ -93,7 +93,7 @@ class OutOfBagSummary:
 
 def _values(table: OutOfBag, rule: RuleName) -> tuple[FloatArray, FloatArray]:
     values = table.by(rule)
-    assert values is not None  # only models of older formats have none
+    assert values is not None  # only models in older formats lack these values
     return values
 
 

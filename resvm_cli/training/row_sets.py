@@ -86,7 +86,7 @@ class RowSets:
 
 
 class SerialNumbers:
-    """Checks the serial numbers of precomputed kernel rows as they are read, the largest last."""
+    """Checks the serial numbers of precomputed kernel rows as they are read, then the largest."""
 
     def __init__(self) -> None:
         self._largest, self._location = 0, ""

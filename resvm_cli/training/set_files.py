@@ -124,7 +124,7 @@ class UnlabeledFile:
             self._index.n_rows += len(block)
 
     def keep(self, rows: Rows, n_nonzeros: int) -> None:
-        """Keep more rows of U in memory, or none if all so far have too many nonzeros."""
+        """Keep more rows of U in memory, or none if they have too many nonzeros in total."""
         if self.kept is not None:
             self.kept.append(rows)
             if n_nonzeros > self._max_kept:

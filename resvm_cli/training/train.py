@@ -284,7 +284,7 @@ def redrawn_rows(
 
 
 def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
-    """Reject data whose row counts or digests differ from the model's training data."""
+    """Reject data whose row counts or digests differ from those of the model's training data."""
     trained: dict[str, Any] = stored.manifest["data"]
     here_now = data.description()
     there, here = (each["positive"].get("weights_sha256") for each in (trained, here_now))

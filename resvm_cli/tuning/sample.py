@@ -215,7 +215,7 @@ class TuningSample:
             n_pos -= int(np.bincount(line[: self.rows_pos]).max())
             n_unl -= int(np.bincount(line[self.rows_pos :][:n_unl]).max())
         axes = settings.axes
-        if len(settings.methods) > 1:  # the user's ranges apply to the methods that have them
+        if len(settings.methods) > 1:  # a range applies to the methods with that parameter
             axes = tuple(axis for axis in axes if axis.name in axes_of(method))
         return default_space(
             method,

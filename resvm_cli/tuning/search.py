@@ -25,7 +25,7 @@ from resvm_cli.tuning.space import Axis, Candidate, Space
 from resvm_cli.tuning.validation import Scores
 
 EXTENSION_TRIALS = 5  # an extension draws 1/5 of the initial number of trials per edge
-TEMPERATURE = 0.02  # of the weights; a lower one favors the best settings more
+TEMPERATURE = 0.02  # of the softmax weights; a lower one favors the best settings more
 SETTING_MEMBERS = 15  # members per setting of a committee
 SINGLE_ERRORS = 3.0  # standard errors by which the best must beat the untuned setting
 

@@ -132,7 +132,7 @@ class Informed:
     ratio: float  # rows of U per row of P
     w_pos: float
     gamma: float  # a multiple of "scale"
-    c_unl: float  # with linear members that --auto adds, a multiple of gamma="scale"
+    c_unl: float  # for linear members added by --auto, a multiple of gamma="scale"
     power: float = 0.0  # exponent of the feature weights; 0: no weights
     linear: bool = False
     quantile: bool = False

@@ -356,7 +356,7 @@ def _defaults(
 def _narrowed(defaults: dict[str, Axis], n_positives: int) -> dict[str, Axis]:
     """Return ranges that did well on the paper's contaminated data.
 
-    If some positives are false, small bags contain too few true ones, and extreme weights follow
+    If some positives are false, small bags contain too few true ones, and extreme weights favor
     the wrong set. Narrowing the ratio of U to P was not found to help (docs/tuning.md).
     """
     n_pos, w_pos = defaults["n_pos"], defaults["w_pos"]

@@ -198,7 +198,7 @@ def scored_trials(
     batches = list(_batches(candidates))
 
     def name(number: int) -> str:
-        return f"the candidate {batches[number][0].named_values} or another of its batch"
+        return f"the candidate {batches[number][0].named_values} or another one in its batch"
 
     scored = log.run.map_shared(_score_batch, scorer, batches, log.tick, name)
     for batch, (found, seconds) in zip(batches, scored, strict=True):

@@ -73,7 +73,7 @@ class TuneRequest(TuningSettings):
 class Winner:
     """The best settings of one method, ready to be trained."""
 
-    trial: Trial  # the one of the best setting
+    trial: Trial  # the trial of the best setting
     settings: tuple[Setting, ...]
     params: dict[str, Any]  # as in best.json
     outcome: Outcome

@@ -296,7 +296,7 @@ def test_generators_of_numpy_give_a_seed(rows):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"jobs": 1, "n_jobs": 2}, "^jobs is 1, but n_jobs is 2; both mean the same"),
+        ({"jobs": 1, "n_jobs": 2}, "^jobs is 1, but n_jobs is 2; both mean the same thing"),
         ({"seed": 1, "random_state": 2}, "^seed is 1, but random_state is 2; both mean"),
         ({"n_jobs": 0}, "^n_jobs must not be 0"),
         ({"n_jobs": 1.5}, "^n_jobs must be an integer"),

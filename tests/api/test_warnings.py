@@ -82,7 +82,7 @@ def test_swapped_labels_are_warned_of_until_the_positive_one_is_named(rows, othe
     positive = True if other is False else 1
     swapped = np.where(y == 1, other, positive)
     text = (
-        "163 rows have the label 1 of known positives, but only 37 rows are unlabeled: are the"
+        "163 rows have the label 1 (known positives), but only 37 rows are unlabeled: are the"
         " labels swapped? set positive_label to be sure"
     )
     for function in FUNCTIONS:

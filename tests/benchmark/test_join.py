@@ -90,7 +90,7 @@ def test_the_same_cell_counts_once_and_must_be_the_same(tmp_path):
 def test_directories_with_other_rows_of_a_task_cannot_be_joined(tmp_path):
     first = write(tmp_path / "a", [fake.line()], data={"synthetic": {"digest": "1"}})
     second = write(tmp_path / "b", [fake.line(repetition=1)], data={"synthetic": {"digest": "2"}})
-    with pytest.raises(DataError, match=r"b: the rows of synthetic differ from .*a"):
+    with pytest.raises(DataError, match=r"b: the rows of synthetic differ from those of .*a"):
         join([first, second], str(tmp_path / "all"))
 
 

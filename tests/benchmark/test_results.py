@@ -43,7 +43,7 @@ def test_the_same_cell_twice_counts_once(tmp_path):
 @pytest.mark.parametrize("area", ["pr_auc_trapezoid", "average_precision", "roc_auc"])
 def test_a_cell_with_contradicting_areas_names_both_lines(tmp_path, area):
     folder = fake.write(tmp_path / "run", [fake.line(), fake.line(**{area: 0.5})])
-    with pytest.raises(DataError, match=r"results\.jsonl:2: .* differ from line 1"):
+    with pytest.raises(DataError, match=r"results\.jsonl:2: .* differ from those in line 1"):
         read_benchmark(str(folder))
 
 
@@ -146,7 +146,9 @@ def test_a_result_of_another_protocol_is_an_error(tmp_path):
 
 def test_only_own_data_may_have_several_contaminations(tmp_path):
     lines = [fake.line(), fake.line(repetition=1, contamination_unl=0.3)]
-    with pytest.raises(DataError, match=r"results\.jsonl:2: .*contamination.* differs from line 1"):
+    with pytest.raises(
+        DataError, match=r"results\.jsonl:2: .*contamination.* differs from that in line 1"
+    ):
         read_benchmark(str(fake.write(tmp_path / "run", lines)))
     own = [{**line, "setting": "own"} for line in lines]
     assert len(read_benchmark(str(fake.write(tmp_path / "own", own))).results) == 2

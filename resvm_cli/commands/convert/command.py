@@ -33,7 +33,7 @@ def convert(
         "Rows with this label get the label 1, all others 0; may be repeated.",
     ),
     like: str | None = column_option(
-        "--like MAP", "Use the features of a file written by --map, or of a model."
+        "--like MAP", "Use the features recorded in a file written by --map, or in a model."
     ),
     smiles_column: str | None = molecule_option(
         "--smiles-column NAME",

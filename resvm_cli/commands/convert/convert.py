@@ -233,7 +233,7 @@ def _write(request: ConvertRequest, rows: _Rows) -> tuple[str, ...]:
 
 
 def _svmlight(block: Block) -> bytes:
-    """Format rows, with 0 for missing labels; a row without features would be a blank line."""
+    """Format rows, with 0 for missing labels; otherwise, rows without features would be blank."""
     return format_block(replace(block, labels=np.nan_to_num(block.labels)))
 
 

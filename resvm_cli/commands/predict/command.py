@@ -47,8 +47,8 @@ def predict(
     member_values: bool = advanced_option("--member-values", "Add each member's decision value."),
     probability: bool = output_option(
         "--probability",
-        "Add the probability that a row is positive, for rows drawn like those of U; empty if"
-        " unknown.",
+        "Add the probability that a row is positive, for rows from the same distribution as U;"
+        " empty if unknown.",
     ),
     ids: bool = output_option(
         "--ids",

@@ -107,7 +107,7 @@ class InputNotes:
         n_scored = max(1, len(table[1]))
         root = math.sqrt(threshold.share * n_scored)
         low = max(0.0, root - 1.0) ** 2 / n_scored
-        # rows may be like U, or like the rows that P and U were made of
+        # rows may resemble U, or P and U together
         both = (threshold.recall * n_pos + threshold.share * n_unl) / (n_pos + n_unl)
         high = max(min(1.0, (root + 1.5) ** 2 / n_scored), both)
         if is_other_share(n_positive, self.n_rows, low, high):
@@ -187,7 +187,7 @@ class _TrainingSets:
             support = ensemble.pool.take(numbers).content_hashes()
             own = ensemble.scaled(rows, group).content_hashes()
             if len(distinct(own)) < 0.9 * len(own):
-                return False  # rows repeat, so others may equal support vectors
+                return False  # rows repeat, so other rows may equal support vectors
             expected = 0.5 * len(distinct(support)) * len(rows) / self._n_rows
             return bool(np.isin(own, support).sum() >= max(1, expected))
         return False

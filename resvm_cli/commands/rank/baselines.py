@@ -23,7 +23,7 @@ from resvm_cli.svm.products import MIN_DENSITY, SparseMatrix, dense_matrix
 
 MAX_POSITIVES, MAX_UNLABELED = 500, 1_500
 MAX_ENTRIES = 1 << 19  # fewer rows are sampled if they are wide
-MIN_ROWS = 200  # sampled from P and from U, however wide they are
+MIN_ROWS = 200  # sampled from P and from U even if rows are wide
 CHOOSING_ROWS = 300  # maximum rows of U for choosing a feature; all are used to judge it
 MIN_POSITIVES = 10  # with fewer, a comparison means nothing
 N_FOLDS = 5
@@ -149,7 +149,7 @@ def _sums_by_fold(
     """Return each feature's sum of the placements of a fold's rows of P: folds x features."""
     n_unl = len(rows) - n_pos
     order = np.argsort(rows.values)  # two sorts take half the time of lexsort
-    place_type = np.uint16 if width < 1 << 16 else np.int32  # radix sort for 16 bits
+    place_type = np.uint16 if width < 1 << 16 else np.int32  # numpy radix-sorts 16-bit integers
     order = order[np.argsort(place[order].astype(place_type), kind="stable")]
     feature, value, row = place[order], rows.values[order], rows.row_numbers[order]
     before = np.concatenate([[0], np.cumsum(row >= n_pos)])  # entries of U before each entry

@@ -1,9 +1,9 @@
 """``rank --next``: the rows of U to test next.
 
 The batch is chosen greedily. Most of it comes from the top of the ranking, where most positives are
-expected. A fraction ``explore`` of it are rows on which members disagree (votes closest to 1/2),
-because the next model learns most from them. A row is passed over if it is in the same group as a
-chosen row, or a near-duplicate of one: testing both would teach little more than testing one.
+expected. A fraction ``explore`` of it consists of rows on which members disagree (votes closest to
+1/2), because the next model learns most from them. A row is passed over if it is in the same group
+as a chosen row, or a near-duplicate of one: testing both would teach little more than testing one.
 Near-duplicates with at least a fraction ``SURE`` of the votes are likely positives and are not
 passed over. Rows that were passed over are added, in order of rank, only if no others are left.
 

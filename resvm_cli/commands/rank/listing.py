@@ -165,7 +165,7 @@ def audit(ids: list[str], known: OutOfBagScores, classes: ClassMixture | None) -
 
 
 def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
-    """Add each row's chance of being positive, and the precision of the list down to it."""
+    """Add each row's probability of being positive, and the precision of the list at its rank."""
     scored = listing.n_members > 0
     of_unl = scored & ~listing.known
     n_unl = int(of_unl.sum())

@@ -9,7 +9,7 @@ P-values compare a row with trusted negatives. The members that score the row ha
 nor the negatives. So if the row is a negative like them, every rank among their values is equally
 likely, and the fraction of values at or above its own, counting itself, is a p-value that assumes
 nothing about the model (Vovk; Bates et al. 2023). If a negative is also a row of U,
-only those of these members that have not seen it score it.
+members that have seen it do not score it.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class OutOfBagScorer:
         return self._score(blocks, n_rows, self.n_positives, resamples, "U")
 
     def member_values(self, rows: Rows, name: str, start: int = 0) -> FloatArray:
-        """Return each member's values; ``name`` and ``start`` locate a row that has none."""
+        """Return each member's values; ``name`` and ``start`` locate a bad row in errors."""
         values = self.predictor.member_values(rows)
         bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
         if len(bad):

@@ -136,7 +136,7 @@ class RankResult:
     request: RankRequest
     plan: ModelPlan
     listing: Listing
-    n_listed: int  # before ``top`` cuts the list
+    n_listed: int  # before ``top`` shortens the list
     n_unscored: int  # listed rows without a value
     n_suspects: int | None  # known positives that look false; None if P has no scores
     resamples: int  # 0 without intervals
@@ -181,7 +181,7 @@ def rank(request: RankRequest, run: Run) -> RankResult:
         result = rank_on(data, request, run, stored, negatives, outcomes, excluded)
         if request.annotate is not None:
             columns = result.listing.by_column()
-            del columns["id"]  # the table has its own
+            del columns["id"]  # the table has its own ids
             data.annotate(request.annotate, result.listing.numbers, columns)
         return result
 
@@ -205,7 +205,7 @@ def rank_on(
     if stored is not None:
         kernels = list({group.kernel.name: None for group in stored.ensemble.groups})
     elif request.choice.auto is not None:
-        kernels.append("linear")  # some members may be
+        kernels.append("linear")  # some members may be linear
     if negatives is not None:
         require_untrained(*negatives, data, precomputed="precomputed" in kernels)
     names = feature_names(request.feature_map, kernels)

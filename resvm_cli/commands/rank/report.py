@@ -37,7 +37,7 @@ def show_ranking(result: RankResult) -> None:
         ("data", rows_of(plan)),
         (
             "ensemble",
-            f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each of"
+            f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each trained on"
             f" {bags_of(plan.plans)}; decision rule {request.rule}; seed {plan.seed}",
         ),
     ]

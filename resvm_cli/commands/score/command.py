@@ -37,7 +37,7 @@ class FigureOptions:
     )
     prevalence: float | None = method_option(
         "--prevalence P",
-        "Fraction of positives in the data the model will be used on; precision is adjusted to it.",
+        "Fraction of positives in the data the model will be used on, to adjust precision.",
         show_default="as in the file",
     )
     bootstrap: int = method_option(

@@ -216,7 +216,7 @@ def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> Bo
         row_id, count = repeated[0]
         more = f", and {len(repeated) - 1:,} more ids are repeated" if len(repeated) > 1 else ""
         warnings.append(
-            f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each is a positive"
+            f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each counts as a positive"
         )
     return positive
 
