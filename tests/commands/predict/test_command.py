@@ -528,6 +528,9 @@ def test_unknown_probability_is_empty_and_says_what_to_give(form, cell, problem,
     ran = resvm("predict", tmp_path / "m", problem / "test.svm", "--probability", "--format", form)
     plain = resvm("predict", tmp_path / "m", problem / "test.svm", "--format", form).out
     assert_exit(ran, 0, "overlap too much", "--contamination-unl")
+    told = " ".join(ran.err.split())
+    assert "--probability: probabilities cannot be estimated: P and U overlap" in told
+    assert "; give --contamination-unl, the fraction of U that is positive" in told
     lines = ran.out.splitlines()[form != "text" :]
     assert lines == [line + cell for line in plain.splitlines()[form != "text" :]]
     ran = resvm("predict", tmp_path / "m", problem / "test.svm", "--probability", "--format=jsonl")
