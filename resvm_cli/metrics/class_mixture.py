@@ -28,7 +28,7 @@ from resvm_cli.metrics.intervals import TAIL, Interval, clopper_pearson, quantil
 from resvm_cli.metrics.mixture_fit import (
     BinnedValues,
     Fits,
-    first_fit,
+    first_fits,
     joined_fits,
     resampled_fits,
     wilson_bounds,
@@ -186,7 +186,7 @@ class ClassMixture:
         tested: RankedOutcomes | None = None,
     ) -> list[ClassMixture]:
         """Fit the mixture for each b, without bounds; either all b are given or none."""
-        fits = [first_fit(binned, some, fractions) for some in _choices(a)]
+        fits = first_fits(binned, _choices(a), fractions)
         likelihoods = np.array([fit.log_likelihoods(binned) for fit in fits])
         if len(fits) > 1:
             likelihoods[0] -= 1.0  # as in AIC: an estimated a is one more parameter

@@ -10,7 +10,7 @@ import numpy as np
 
 from resvm_cli.metrics.intervals import draw_counts
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray, distinct
+from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct
 
 BINS_OF_EACH = 50
 FIRST_B = 0.3
@@ -121,60 +121,132 @@ def fit_classes(
     logits: FloatArray,
     of_pos: FloatArray,
     of_unl: FloatArray,
-    known_a: float | None,
-    known_b: float | None,
+    known: tuple[BoolArray, BoolArray],
     start: Fits,
     n_steps: int,
+    n_groups: int = 1,
 ) -> Fits:
-    """Run EM on counts (fits x bins), with one Newton step for the line per iteration."""
+    """Run EM on counts (fits x bins), with one Newton step for the line per iteration.
+
+    ``known`` marks the fits whose a and b are given. The fits form groups of equal size; the fits
+    of a group stop together, and no fit depends on other groups.
+    """
     n_pos = of_pos.sum(axis=1, keepdims=True)
     n_unl = of_unl.sum(axis=1, keepdims=True)
-    counts = of_pos + of_unl
-    fits = start
+    counts, squares = of_pos + of_unl, logits**2
+    room = np.empty((5, *counts.shape))  # allocating temporary arrays would take half of the time
+    fits, going = start, np.ones((n_groups, 1), bool)
     for _ in range(n_steps):
-        ratios = fits.ratios(logits)
-        in_pos = of_pos * fits.true_positives(ratios)
-        in_unl = of_unl * fits.hidden_positives(ratios)
-        a, b = fits.a, fits.b
-        if known_a is None:
-            a = 1 - in_pos.sum(axis=1, keepdims=True) / n_pos
-        if known_b is None:
-            b = in_unl.sum(axis=1, keepdims=True) / n_unl
-        positive = in_pos + in_unl
+        line, in_pos, in_unl = _expected_positives(fits, logits, of_pos, of_unl, room)
+        a = np.where(known[0], fits.a, 1 - in_pos.sum(axis=1, keepdims=True) / n_pos)
+        b = np.where(known[1], fits.b, in_unl.sum(axis=1, keepdims=True) / n_unl)
+        positive = np.add(in_pos, in_unl, out=in_pos)
         total = positive.sum(axis=1, keepdims=True)
         balance = np.log(np.maximum(total, 1e-9) / np.maximum(n_pos + n_unl - total, 1e-9))
-        line = fits.intercept + fits.slope * logits + balance
-        chance = 1 / (1 + np.exp(-np.maximum(line, -40.0)))
-        missing, weight = positive - counts * chance, counts * chance * (1 - chance)
-        # Newton step: two gradients and a 2 x 2 Hessian
-        to_intercept = missing.sum(axis=1, keepdims=True)
-        to_slope = (missing * logits).sum(axis=1, keepdims=True) - RIDGE * fits.slope
-        ones = weight.sum(axis=1, keepdims=True) + RIDGE
-        mixed = (weight * logits).sum(axis=1, keepdims=True)
-        squares = (weight * logits**2).sum(axis=1, keepdims=True) + RIDGE
-        determinant = ones * squares - mixed**2
-        rise = np.clip((squares * to_intercept - mixed * to_slope) / determinant, -2.0, 2.0)
-        turn = np.clip((ones * to_slope - mixed * to_intercept) / determinant, -1.0, 1.0)
-        change = np.abs(a - fits.a).max() + np.abs(b - fits.b).max()
-        fits = Fits(a, b, fits.intercept + rise, np.maximum(fits.slope + turn, 0.0))
-        if change + np.abs(turn).max() < TOLERANCE:
+        rise, turn = _newton_step(
+            np.add(line, balance, out=line), positive, counts, fits.slope, logits, squares, room[2:]
+        )
+        changes = (np.abs(each).reshape(n_groups, -1) for each in (a - fits.a, b - fits.b, turn))
+        change = sum(each.max(axis=1, keepdims=True) for each in changes)
+        found = Fits(a, b, fits.intercept + rise, np.maximum(fits.slope + turn, 0.0))
+        if not going.all():
+            moved = np.repeat(going, len(counts) // n_groups, axis=0)
+            pairs = zip(vars(found).values(), vars(fits).values(), strict=True)
+            found = Fits(*(np.where(moved, new, old) for new, old in pairs))
+        fits = found
+        going &= ~(change < TOLERANCE)
+        if not going.any():
             break
     return fits
 
 
-def first_fit(binned: BinnedValues, a: float | None, fractions: Sequence[float | None]) -> Fits:
-    """Fit the mixture for each b; either all b are given or none."""
-    ones = np.ones((len(fractions), 1))
-    b = np.array([[FIRST_B if some is None else some] for some in fractions])
-    own = binned.positives * ones, binned.unlabeled * ones
-    found = []
+def _expected_positives(
+    fits: Fits, logits: FloatArray, of_pos: FloatArray, of_unl: FloatArray, room: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the log of the ratio, and how many rows of P and of U are expected to be positive.
+
+    They are ``ratios``, ``true_positives`` and ``hidden_positives`` of the fits, times counts.
+    """
+    line, in_pos, in_unl, ratios, sums = room
+    np.add(np.multiply(fits.slope, logits, out=line), fits.intercept, out=line)
+    np.minimum(np.maximum(line, -40.0, out=ratios), 40.0, out=ratios)
+    np.exp(ratios, out=ratios)
+    np.multiply(1 - fits.a, ratios, out=in_pos)
+    np.maximum(np.add(in_pos, fits.a, out=sums), 1e-300, out=sums)
+    np.multiply(of_pos, np.divide(in_pos, sums, out=in_pos), out=in_pos)
+    np.multiply(fits.b, ratios, out=in_unl)
+    np.add(in_unl, 1 - fits.b, out=sums)
+    np.multiply(of_unl, np.divide(in_unl, sums, out=in_unl), out=in_unl)
+    return line, in_pos, in_unl
+
+
+def _newton_step(
+    line: FloatArray,
+    positive: FloatArray,
+    counts: FloatArray,
+    slope: FloatArray,
+    logits: FloatArray,
+    squared_logits: FloatArray,
+    room: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the changes of intercept and slope that fit the line to expected positives."""
+    chance, weight, products = room
+    np.negative(np.maximum(line, -40.0, out=chance), out=chance)
+    np.divide(1, np.add(1, np.exp(chance, out=chance), out=chance), out=chance)
+    np.multiply(counts, chance, out=weight)
+    missing = np.subtract(positive, weight, out=positive)
+    np.multiply(weight, np.subtract(1, chance, out=chance), out=weight)
+
+    def total(of: FloatArray, times: FloatArray) -> FloatArray:
+        sums: FloatArray = np.multiply(of, times, out=products).sum(axis=1, keepdims=True)
+        return sums
+
+    # two gradients and a 2 x 2 Hessian
+    to_intercept = missing.sum(axis=1, keepdims=True)
+    to_slope = total(missing, logits) - RIDGE * slope
+    ones = weight.sum(axis=1, keepdims=True) + RIDGE
+    mixed = total(weight, logits)
+    squares = total(weight, squared_logits) + RIDGE
+    determinant = ones * squares - mixed**2
+    rise = (squares * to_intercept - mixed * to_slope) / determinant
+    turn = (ones * to_slope - mixed * to_intercept) / determinant
+    return np.minimum(np.maximum(rise, -2.0), 2.0), np.minimum(np.maximum(turn, -1.0), 1.0)
+
+
+def first_fits(
+    binned: BinnedValues, choices: Sequence[float | None], fractions: Sequence[float | None]
+) -> list[Fits]:
+    """For each a, fit the mixture for each b; either all b are given or none.
+
+    All fits are computed at once, in one group for each a and each start.
+    """
     # if b is given and P is like U, a steep line with a near 1 would fit noise
-    for first_a, slope in STARTS if fractions[0] is None else STARTS[:1]:
-        start = Fits((first_a if a is None else a) * ones, b, 0.0 * ones, slope * ones)
-        found.append(fit_classes(binned.logits, *own, a, fractions[0], start, STEPS))
-    likelihoods = np.array([fits.log_likelihoods(binned) for fits in found])
-    better = likelihoods[-1] > likelihoods[0] + MIN_GAIN
-    return joined_fits(found).take(np.arange(len(ones)) + len(ones) * better)
+    starts = STARTS if fractions[0] is None else STARTS[:1]
+    n_groups, n_fits = len(choices) * len(starts), len(choices) * len(starts) * len(fractions)
+
+    def column(values: list[float]) -> FloatArray:
+        return np.repeat(values, len(fractions))[:, None]
+
+    b = [FIRST_B if some is None else some for some in fractions]
+    start = Fits(
+        column([first_a if a is None else a for a in choices for first_a, _ in starts]),
+        np.tile(b, n_groups)[:, None],
+        np.zeros((n_fits, 1)),
+        column([slope for _ in choices for _, slope in starts]),
+    )
+    known_a = column([a is not None for a in choices for _ in starts]).astype(bool)
+    known = known_a, np.full((n_fits, 1), fractions[0] is not None)
+    ones = np.ones((n_fits, 1))
+    own = binned.positives * ones, binned.unlabeled * ones
+    fits = fit_classes(binned.logits, *own, known, start, STEPS, n_groups)
+    found = []
+    for first in range(0, n_fits, len(starts) * len(fractions)):
+        rows = first + np.arange(len(fractions))
+        last = rows + (len(starts) - 1) * len(fractions)
+        likelihoods = [fits.take(each).log_likelihoods(binned) for each in (rows, last)]
+        better = likelihoods[1] > likelihoods[0] + MIN_GAIN
+        found.append(fits.take(np.where(better, last, rows)))
+    return found
 
 
 def resampled_fits(
@@ -188,7 +260,8 @@ def resampled_fits(
     of_pos = draw_counts(binned.positives, size, rng)
     of_unl = draw_counts(binned.unlabeled, size, rng)
     start = Fits(*(np.repeat(line, size, axis=0) for line in vars(fitted).values()))
-    return fit_classes(binned.logits, of_pos, of_unl, a, b, start, RESAMPLED_STEPS)
+    known = np.full((size, 1), a is not None), np.full((size, 1), b is not None)
+    return fit_classes(binned.logits, of_pos, of_unl, known, start, RESAMPLED_STEPS)
 
 
 def joined_fits(parts: Sequence[Fits]) -> Fits:

@@ -106,9 +106,62 @@ static inline __attribute__((always_inline)) void fill_exp_by(double *at, size_t
 }
 
 #if HAS_EXP
+/* The same steps for eight numbers, with the same bits, but one instruction rounds x / ln 2, and one
+ * applies 2^n. */
+#define TIMES_R_PLUS(q, c) _mm512_fmadd_pd(q, r, _mm512_set1_pd(c))
+
+__attribute__((target("avx512f"), always_inline)) static inline __m512d exp_avx512(__m512d x)
+{
+    const __m512d ln2_high = _mm512_set1_pd(0x1.62e42fefa38p-1);
+    const __m512d ln2_low = _mm512_set1_pd(0x1.ef35793c7673p-45);
+    const __m512d quotient = _mm512_mul_pd(x, _mm512_set1_pd(0x1.71547652b82fep0));
+    const __m512d n = _mm512_roundscale_pd(quotient, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m512d r = _mm512_fnmadd_pd(n, ln2_low, _mm512_sub_pd(x, _mm512_mul_pd(n, ln2_high)));
+    __m512d q = _mm512_set1_pd(1.0 / 6227020800);
+    q = TIMES_R_PLUS(q, 1.0 / 479001600);
+    q = TIMES_R_PLUS(q, 1.0 / 39916800);
+    q = TIMES_R_PLUS(q, 1.0 / 3628800);
+    q = TIMES_R_PLUS(q, 1.0 / 362880);
+    q = TIMES_R_PLUS(q, 1.0 / 40320);
+    q = TIMES_R_PLUS(q, 1.0 / 5040);
+    q = TIMES_R_PLUS(q, 1.0 / 720);
+    q = TIMES_R_PLUS(q, 1.0 / 120);
+    q = TIMES_R_PLUS(q, 1.0 / 24);
+    q = TIMES_R_PLUS(q, 1.0 / 6);
+    q = TIMES_R_PLUS(q, 0.5);
+    const __m512d rest = _mm512_fmadd_pd(_mm512_mul_pd(r, r), q, r);
+    const __mmask8 kept = _mm512_cmp_pd_mask(x, _mm512_set1_pd(UNDERFLOW), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_pd(kept, _mm512_add_pd(_mm512_set1_pd(1.0), rest), n);
+}
+
+static inline __mmask8 lanes_of(size_t count)
+{
+    return count < 8 ? (__mmask8)((1u << count) - 1) : 0xff;
+}
+
 __attribute__((target("avx512f"))) static void fill_exp_avx512(double *at, size_t count)
 {
-    fill_exp_by(at, count, 1);
+    for (size_t i = 0; i < count; i += 8) {
+        const __mmask8 lanes = lanes_of(count - i);
+        _mm512_mask_storeu_pd(at + i, lanes, exp_avx512(_mm512_maskz_loadu_pd(lanes, at + i)));
+    }
+}
+
+/* Does fill_exponents and fill_exp for one line. */
+__attribute__((target("avx512f"))) static void fill_rbf_avx512(double *at, size_t width,
+                                                               const double *row_norms,
+                                                               double norm, double gamma)
+{
+    for (size_t i = 0; i < width; i += 8) {
+        const __mmask8 lanes = lanes_of(width - i);
+        const __m512d dots = _mm512_maskz_loadu_pd(lanes, at + i);
+        const __m512d norms = _mm512_maskz_loadu_pd(lanes, row_norms + i);
+        __m512d distance = _mm512_add_pd(_mm512_mul_pd(dots, _mm512_set1_pd(-2.0)), norms);
+        distance = _mm512_add_pd(distance, _mm512_set1_pd(norm));
+        distance = _mm512_max_pd(_mm512_setzero_pd(), distance); /* the second if it is NaN */
+        const __m512d exponents = _mm512_mul_pd(distance, _mm512_set1_pd(-gamma));
+        _mm512_mask_storeu_pd(at + i, lanes, exp_avx512(exponents));
+    }
 }
 
 __attribute__((target("avx2,fma"))) static void fill_exp_fma(double *at, size_t count)
@@ -128,6 +181,19 @@ static void fill_exp(double *at, size_t count)
     else
 #endif
         fill_exp_by(at, count, 0);
+}
+
+/* Replaces the dot products in a line of a block with rbf kernel values. */
+static void fill_rbf(double *at, size_t width, const double *row_norms, double norm, double gamma)
+{
+#if HAS_EXP
+    if (__builtin_cpu_supports("avx512f")) {
+        fill_rbf_avx512(at, width, row_norms, norm, gamma);
+        return;
+    }
+#endif
+    fill_exponents(at, 1, width, row_norms, &norm, gamma);
+    fill_exp(at, width);
 }
 
 static const char bad_starts[] = "starts does not fit: it must ascend within the range of entries";
@@ -168,8 +234,7 @@ static const char *add_rbf_values(double *block, size_t height, size_t width,
     const char *wrong = NULL;
     for (size_t line = 0; line < height && !wrong; line++) {
         double *at = block + line * width;
-        fill_exponents(at, 1, width, row_norms, support_norms + line, gamma);
-        fill_exp(at, width);
+        fill_rbf(at, width, row_norms, support_norms[line], gamma);
         wrong = add_weighted(at, 1, width, starts + line, members, coefficients, n_entries, sums,
                              n_members);
     }
@@ -246,6 +311,15 @@ static const char bad_numbers[] = "numbers does not fit starts: there is no such
 #define TILE 32
 #define STEP 8
 
+typedef double step_sums __attribute__((vector_size(STEP * sizeof(double))));
+
+#ifdef __clang__
+#define SHUFFLED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+typedef int64_t step_places __attribute__((vector_size(STEP * sizeof(int64_t))));
+#define SHUFFLED(a, b, ...) __builtin_shuffle(a, b, (step_places){__VA_ARGS__})
+#endif
+
 /* Feature weights: each tile of members (and each step after the tiles) has one line per feature, so
  * that numbers that are read together are stored together. places[index] is a feature's line. If the
  * feature has none, it is negative, or the index is not below `reach`. */
@@ -257,49 +331,158 @@ struct weights {
     int by_member; /* sums has one line per member, not per row */
 };
 
-static inline __attribute__((always_inline)) const char *
-add_row(const struct rows *rows, size_t number, const struct weights *weights, size_t member,
-        size_t tile, double *sums)
+/* The rows' entries that have a line of weights: row i has the entries starts[i] to starts[i + 1]. */
+struct placed_rows {
+    size_t count, *starts;
+    double *values; /* the arrays are one allocation, which begins here */
+    uint32_t *lines;
+};
+
+/* Looks up all lines once, because every tile needs them. */
+static const char *place_rows(const struct rows *rows, const struct weights *weights,
+                              struct placed_rows *placed)
 {
-    const double *lines = weights->tiles + member * weights->n_lines;
-    double sum[TILE] = {0};
-    size_t first, last;
-    const char *wrong = bounds(rows, number, &first, &last);
-    if (wrong)
-        return wrong;
-    for (size_t entry = first; entry < last; entry++) {
-        uint32_t index = (uint32_t)rows->indices[entry]; /* a negative index becomes a large one */
-        int32_t place = index < weights->reach ? weights->places[index] : -1;
-        if (place < 0)
-            continue;
-        if ((size_t)place >= weights->n_lines)
-            return "places does not fit weights: there is no such line";
-        const double *line = lines + (size_t)place * tile;
-        const double value = rows->values[entry];
-        for (size_t i = 0; i < tile; i++)
-            sum[i] += value * line[i];
+    const char *wrong = NULL;
+    size_t n_placed = 0;
+    placed->count = rows->count;
+    placed->values = malloc(rows->n_entries * (sizeof *placed->values + sizeof *placed->lines) +
+                            (rows->count + 1) * sizeof *placed->starts);
+    if (!placed->values)
+        return "out of memory";
+    placed->starts = (size_t *)(placed->values + rows->n_entries);
+    placed->lines = (uint32_t *)(placed->starts + rows->count + 1);
+    for (size_t number = 0; number < rows->count && !wrong; number++) {
+        size_t first, last;
+        placed->starts[number] = n_placed;
+        wrong = bounds(rows, number, &first, &last);
+        for (size_t entry = first; entry < last && !wrong; entry++) {
+            uint32_t index = (uint32_t)rows->indices[entry]; /* a negative index becomes a large one */
+            int32_t place = index < weights->reach ? weights->places[index] : -1;
+            if (place < 0)
+                continue;
+            if ((size_t)place >= weights->n_lines)
+                wrong = "places does not fit weights: there is no such line";
+            placed->values[n_placed] = rows->values[entry];
+            placed->lines[n_placed++] = (uint32_t)place;
+        }
     }
-    if (weights->by_member)
-        for (size_t i = 0; i < tile; i++)
-            sums[(member + i) * rows->count + number] = sum[i];
-    else
-        memcpy(sums + number * weights->width + member, sum, tile * sizeof *sum);
-    return NULL;
+    placed->starts[rows->count] = n_placed;
+    if (wrong)
+        free(placed->values);
+    return wrong;
+}
+
+/* Writes STEP lines of STEP numbers as columns, `width` numbers apart. */
+static inline __attribute__((always_inline)) void write_columns(step_sums *a, double *columns,
+                                                                size_t width)
+{
+    step_sums b[STEP];
+    for (int i = 0; i < STEP; i += 2) {
+        b[i] = SHUFFLED(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        b[i + 1] = SHUFFLED(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    for (int half = 0; half < STEP; half += 4)
+        for (int i = half; i < half + 2; i++) {
+            a[i] = SHUFFLED(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            a[i + 2] = SHUFFLED(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int i = 0; i < STEP / 2; i++) {
+        b[i] = SHUFFLED(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        b[i + 4] = SHUFFLED(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+    for (int i = 0; i < STEP; i++)
+        memcpy(columns + (size_t)i * width, &b[i], sizeof b[i]);
+}
+
+/* Multiplies all rows by `n_steps` steps of members, whose lines of weights and sums begin here. Up to
+ * STEP rows are multiplied before their sums are written, because these may become columns. */
+static inline __attribute__((always_inline)) void
+multiply_steps(const struct placed_rows *rows, const double *lines, const size_t n_steps,
+               int by_member, double *sums, size_t width)
+{
+    for (size_t start = 0; start < rows->count; start += STEP) {
+        step_sums found[TILE / STEP][STEP];
+        size_t count = rows->count - start < STEP ? rows->count - start : STEP;
+        for (size_t i = 0; i < count; i++) {
+            step_sums sum[TILE / STEP] = {{0}};
+            for (size_t at = rows->starts[start + i]; at < rows->starts[start + i + 1]; at++) {
+                const double *line = lines + rows->lines[at] * n_steps * STEP;
+                const double value = rows->values[at];
+                for (size_t step = 0; step < n_steps; step++) {
+                    step_sums weights;
+                    memcpy(&weights, line + step * STEP, sizeof weights);
+                    sum[step] += value * weights;
+                }
+            }
+            for (size_t step = 0; step < n_steps; step++)
+                found[step][i] = sum[step];
+        }
+        for (size_t step = 0; step < n_steps; step++)
+            if (!by_member)
+                for (size_t i = 0; i < count; i++)
+                    memcpy(sums + (start + i) * width + step * STEP, &found[step][i], sizeof *found[step]);
+            else if (count == STEP)
+                write_columns(found[step], sums + step * STEP * rows->count + start, rows->count);
+            else
+                for (size_t i = 0; i < count; i++)
+                    for (size_t k = 0; k < STEP; k++)
+                        sums[(step * STEP + k) * rows->count + start + i] = found[step][i][k];
+    }
+}
+
+/* Multiplies the rows by the members from `first` on, a tile or a step of them. Returns how many. */
+WIDEST static size_t multiply_tile(const struct placed_rows *rows, const struct weights *weights,
+                                   size_t first, double *sums)
+{
+    const double *lines = weights->tiles + first * weights->n_lines;
+    if (first + TILE <= weights->width) {
+        multiply_steps(rows, lines, TILE / STEP, weights->by_member, sums, weights->width);
+        return TILE;
+    }
+    multiply_steps(rows, lines, 1, weights->by_member, sums, weights->width);
+    return STEP;
 }
 
 /* sums[row][member] (or [member][row]) = the row times the member's weights, added in the order of the
  * row's entries. The width must be a multiple of STEP. */
-WIDEST static const char *multiply_by_tiles(const struct rows *rows, const struct weights *weights,
+static const char *multiply_by_tiles(const struct rows *rows, const struct weights *weights,
                                      double *sums)
 {
-    const char *wrong = NULL;
-    size_t member = 0;
-    for (; member + TILE <= weights->width; member += TILE)
-        for (size_t number = 0; number < rows->count && !wrong; number++)
-            wrong = add_row(rows, number, weights, member, TILE, sums);
-    for (; member + STEP <= weights->width; member += STEP)
-        for (size_t number = 0; number < rows->count && !wrong; number++)
-            wrong = add_row(rows, number, weights, member, STEP, sums);
+    struct placed_rows placed;
+    const char *wrong = place_rows(rows, weights, &placed);
+    if (wrong)
+        return wrong;
+    for (size_t first = 0; first < weights->width;)
+        first += multiply_tile(&placed, weights, first,
+                               sums + first * (weights->by_member ? rows->count : 1));
+    free(placed.values);
+    return NULL;
+}
+
+/* Does multiply_by_tiles by member and add_rbf_values, one tile at a time, so that its products stay in
+ * the nearest caches. Tiles contain support vectors: the weights have one column for each. */
+static const char *add_rbf_of_tiles(const struct rows *rows, const struct weights *weights,
+                                    const double *row_norms, const double *support_norms,
+                                    double gamma, const int64_t *starts, const int32_t *members,
+                                    const double *coefficients, size_t n_entries, double *sums,
+                                    size_t n_members)
+{
+    struct placed_rows placed;
+    const char *wrong = place_rows(rows, weights, &placed);
+    if (wrong)
+        return wrong;
+    double *block = malloc(TILE * rows->count * sizeof *block);
+    wrong = block ? NULL : "out of memory";
+    for (size_t first = 0; first < weights->width && !wrong;) {
+        size_t height = multiply_tile(&placed, weights, first, block);
+        wrong = add_rbf_values(block, height, rows->count, row_norms, support_norms + first, gamma,
+                               starts + first, members, coefficients, n_entries, sums, n_members);
+        first += height;
+    }
+    if (wrong == bad_starts)
+        wrong = "use_starts does not fit: it must ascend within the range of members";
+    free(block);
+    free(placed.values);
     return wrong;
 }
 
@@ -651,6 +834,33 @@ FUNCTION(multiply_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), OUT(
     return multiply_by_tiles(&rows, &weights, a[5].data);
 }
 
+FUNCTION(add_rbf_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), IN(FLOAT64, "row_norms"),
+         IN(FLOAT64, "support_norms"), IN(REAL, "gamma"), IN(INT64, "use_starts"),
+         IN(INT32, "members"), IN(FLOAT64, "coefficients"), OUT(FLOAT64, "sums"))
+{
+    const struct argument *a = call->given;
+    size_t width = a[6].count;
+    struct rows rows;
+    const char *wrong = take_rows(a, &rows);
+    if (wrong)
+        return wrong;
+    if (rows.count == 0 || a[5].count != rows.count)
+        return "row_norms does not fit starts";
+    if (width == 0 || width % STEP)
+        return "support_norms does not fit: there must be a multiple of STEP";
+    if (a[4].count % width)
+        return "weights does not fit support_norms";
+    if (a[8].count != width + 1)
+        return "use_starts does not fit support_norms: it must have one number more";
+    if (a[9].count != a[10].count)
+        return "coefficients does not fit members";
+    if (a[11].count % rows.count)
+        return "sums does not fit row_norms";
+    struct weights weights = {a[3].data, a[3].count, a[4].data, a[4].count / width, width, 1};
+    return add_rbf_of_tiles(&rows, &weights, a[5].data, a[6].data, a[7].real, a[8].data, a[9].data,
+                            a[10].data, a[10].count, a[11].data, a[11].count / rows.count);
+}
+
 FUNCTION(multiply, ROWS, IN(INT32, "places"), IN(INT64, "column_starts"), IN(INT32, "lines"),
          IN(FLOAT64, "line_values"), OUT(FLOAT64, "block"), OUT(FLOAT64, "scratch"),
          IN(FLAG, "minimum"))
@@ -820,6 +1030,9 @@ static PyMethodDef methods[] = {
            "Multiply rows by the weights of members, whose number is a multiple of STEP. The weights\n"
            "have one line per place for each TILE of members, then for each STEP of the rest. Features\n"
            "without a place are skipped. The sums have one line per row or, by_member, per member."),
+    METHOD(add_rbf_tiles,
+           "Do multiply_tiles by member and add_rbf in one call: the tiles contain support vectors\n"
+           "instead of members, and the members that use one begin at its use_starts."),
     METHOD(multiply,
            "Multiply a sparse matrix, given by its columns, by rows: the block has one line per line\n"
            "of the matrix. With `minimum`, the smaller of two numbers replaces their product. The\n"

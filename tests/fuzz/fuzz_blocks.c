@@ -94,6 +94,16 @@ static int sparse(void)
     double *block = numbers(height * n_rows), *room_for = numbers(ROWS_TOGETHER * height);
     struct columns by_column = {starts_of, n_lines, lines, values, n_entries};
     int done = !multiply_by_tiles(&rows, &held, sums);
+    size_t n_members = below(6), n_uses = below(30);
+    double *norms = numbers(n_rows + width), *coefficients = numbers(n_uses);
+    double *totals = numbers(n_members * n_rows);
+    int64_t *use_starts = ascending(width);
+    int32_t *members = indices(n_uses, n_members + 1);
+    held.by_member = 1;
+    if (n_rows)
+        done &= !add_rbf_of_tiles(&rows, &held, norms, norms + n_rows, 0.5, use_starts, members,
+                                  coefficients, n_uses, totals, n_members);
+    free(norms), free(coefficients), free(totals), free(use_starts), free(members);
     done &= !multiply_rows(&rows, places, reach, &by_column, block, height, room_for,
                            (int)below(2));
     done &= !mark_features(&rows, chosen, n_numbers, marks, reach, &count);

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import math
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -155,6 +157,28 @@ def test_exponentials_of_very_small_numbers_and_nan():
     np.testing.assert_allclose(steps, np.exp([-710.0, -730.0, -745.0]) / 5e-324, atol=1)
 
 
+def times_plus(a, b, c, *, fused):
+    return float(Fraction(a) * Fraction(b) + Fraction(c)) if fused else a * b + c
+
+
+def exponential(x, *, fused):
+    """The steps of the C code, one by one."""
+    n = float(np.rint(x * float.fromhex("0x1.71547652b82fep0")))
+    high, low = map(float.fromhex, ("0x1.62e42fefa38p-1", "0x1.ef35793c7673p-45"))  # ln 2
+    r = times_plus(-n, low, x - n * high, fused=fused)
+    q = 1 / math.factorial(13)
+    for k in range(12, 1, -1):
+        q = times_plus(q, r, 1 / math.factorial(k), fused=fused)
+    return math.ldexp(1.0 + times_plus(r * r, q, r, fused=fused), int(n))
+
+
+@pytest.mark.parametrize("reach", [1e-9, 1.0, 746.0])
+def test_exponentials_have_the_same_bits_with_vectors_of_any_width(reach):
+    exponents = -reach * RNG.random(307)
+    expected = [[exponential(x, fused=fused) for x in exponents] for fused in (True, False)]
+    assert exponentials(exponents).tolist() in expected
+
+
 def test_an_exponential_does_not_depend_on_its_position():
     exponents = -50 * RNG.random(37)
     together = exponentials(exponents)
@@ -165,6 +189,7 @@ def test_a_build_without_its_own_exp_uses_numpys(monkeypatch):
     monkeypatch.setattr(_blocks, "HAS_EXP", 0)
     monkeypatch.delattr(_blocks, "exp")
     monkeypatch.delattr(_blocks, "add_rbf")
+    monkeypatch.delattr(_blocks, "add_rbf_tiles")
     exponents = -RNG.random((7, 5))
     expected = np.exp(exponents)
     assert kernels.exp_in_place(exponents) is exponents
@@ -172,10 +197,10 @@ def test_a_build_without_its_own_exp_uses_numpys(monkeypatch):
     kernel = kernels.Kernel("rbf", gamma=0.3)
     places = np.arange(len(ROWS))
     uses = SupportIndex.from_entries(places, places, np.ones(len(ROWS)), len(ROWS), len(ROWS))
-    found = Pool([(kernel, uses)], ROWS, Columns(ROWS.indices), dense=True).sums(ROWS)
-    np.testing.assert_allclose(
-        found, kernel_values(kernel, kernel_products(ROWS, kernel)), rtol=1e-11
-    )
+    expected = kernel_values(kernel, kernel_products(ROWS, kernel))
+    for sparse in (False, True):
+        pool = Pool([(kernel, uses)], ROWS, Columns(ROWS.indices), dense=True, sparse_rows=sparse)
+        np.testing.assert_allclose(pool.sums(ROWS), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("n_members", [1, 7, 8, 9, 31, 32, 33, 40, 71])
@@ -194,6 +219,37 @@ def test_weights_are_multiplied_in_the_order_of_a_rows_entries(n_members):
         for entry in range(ROWS.indptr[row], ROWS.indptr[row + 1]):
             if ROWS.indices[entry] < 25:
                 expected[row] += ROWS.values[entry] * (2 * weights[:, ROWS.indices[entry]])
+    assert found.tobytes() == expected.tobytes()
+
+
+def tiled(n_rows, width):
+    """Rows, the places of their features, and weights for a multiple of STEP members."""
+    rows, table = ROWS.slice(0, n_rows), np.arange(30, dtype=np.int32)[::-1] - 3
+    return rows, (rows.indptr, rows.indices, rows.values, table, RNG.standard_normal(27 * width))
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 8, 9, 23, 40])
+@pytest.mark.parametrize("width", [8, 24, 32, 72])
+def test_products_have_the_same_bits_by_row_and_by_member(n_rows, width):
+    _, arguments = tiled(n_rows, width)
+    by_row, by_member = np.empty((n_rows, width)), np.empty((width, n_rows))
+    _blocks.multiply_tiles(*arguments, by_row, width, False)
+    _blocks.multiply_tiles(*arguments, by_member, width, True)
+    assert by_member.T.tobytes() == by_row.tobytes()
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 8, 9, 23, 40])
+@pytest.mark.parametrize("width", [8, 24, 32, 72])
+def test_rbf_values_of_tiles_are_those_of_all_products(n_rows, width):
+    rows, arguments = tiled(n_rows, width)
+    products = np.empty((width, n_rows))
+    _blocks.multiply_tiles(*arguments, products, width, True)
+    norms = rows.squared_norms(), 30 * RNG.random(width)
+    uses = RNG.integers(0, 5, 2 * width).astype(np.int32), RNG.standard_normal(2 * width)
+    starts = np.arange(width + 1) * 2
+    expected, found = np.ones((5, n_rows)), np.ones((5, n_rows))
+    _blocks.add_rbf(products, *norms, 0.1, starts, *uses, expected)
+    _blocks.add_rbf_tiles(*arguments, *norms, 0.1, starts, *uses, found)
     assert found.tobytes() == expected.tobytes()
 
 
@@ -280,6 +336,21 @@ CALLS = {
             "sums": ones((40, 8)),
             "width": 8,
             "by_member": False,
+        },
+    ),
+    "add_rbf_tiles": (
+        _blocks.add_rbf_tiles,
+        {
+            **OF_ROWS,
+            "places": ones(30, "i4"),
+            "weights": ones(16),
+            "row_norms": ones(40),
+            "support_norms": ones(8),
+            "gamma": 1.0,
+            "use_starts": np.array([0, 2, 3, 3, 3, 3, 3, 3, 3]),
+            "members": np.array([0, 1, 1], np.int32),
+            "coefficients": ones(3),
+            "sums": ones((2, 40)),
         },
     ),
     "multiply": (
@@ -371,7 +442,7 @@ WRITTEN_BY |= {("solve", name) for name in ("coefficients", "rhos", "steps")}
 WRITTEN_BY |= {("follow", "values")}
 # features beyond the places are passed over, and of how many rows the numbers are is free
 OF_ANY_LENGTH = {("exp", "block"), ("multiply_tiles", "places"), ("multiply", "places")}
-OF_ANY_LENGTH |= {("mark", "numbers"), ("hash", "of_features")}
+OF_ANY_LENGTH |= {("add_rbf_tiles", "places"), ("mark", "numbers"), ("hash", "of_features")}
 
 
 def is_written(function, name):
@@ -437,6 +508,11 @@ def test_arrays_that_are_written_must_not_be_too_long(function, name):
         ("multiply_tiles", "starts", ROWS.indptr[::-1]),
         ("multiply_tiles", "starts", ROWS.indptr + 1),
         ("multiply_tiles", "places", [2] * 30),
+        ("add_rbf_tiles", "starts", ROWS.indptr + 1),
+        ("add_rbf_tiles", "places", [2] * 30),
+        ("add_rbf_tiles", "use_starts", [-1, 2, 3, 3, 3, 3, 3, 3, 3]),
+        ("add_rbf_tiles", "use_starts", [0, 2, 3, 3, 3, 3, 3, 3, 4]),
+        ("add_rbf_tiles", "members", [0, 1, 2]),
         ("multiply", "starts", ROWS.indptr - 1),
         ("multiply", "places", [2] * 30),
         ("multiply", "column_starts", [0, 2, 1]),

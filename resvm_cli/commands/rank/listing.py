@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -16,12 +16,14 @@ from resvm_cli.commands.rank.out_of_bag_scores import (
     benjamini_hochberg,
     rank_bounds,
 )
+from resvm_cli.files import _numbers
 from resvm_cli.files.fields import joined_lines
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
+AnyArray: TypeAlias = npt.NDArray[Any]
 RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
 RANKING_FORMATS: tuple[RankingFormat, ...] = ("tsv", "csv", "jsonl")
 COLUMNS = ("rank", "id", "known", "decision_value", "votes", "members", "rank_low", "rank_high")
@@ -78,38 +80,56 @@ class Listing:
 
     def by_column(self) -> dict[str, list[Any]]:
         """Return the columns by name, with None for an empty cell."""
-        columns: list[list[Any]] = [
-            self.ranks.tolist(),
+        return self._columns(lambda column: column.tolist(), None)
+
+    def _columns(self, listed: Callable[[AnyArray], list[Any]], empty: Any) -> dict[str, list[Any]]:
+        """Return the columns as lists made by ``listed``, with ``empty`` for an empty cell."""
+
+        def cells(column: AnyArray, is_empty: npt.NDArray[np.bool_] | None = None) -> list[Any]:
+            found = listed(column)
+            if is_empty is None:
+                is_empty = np.isnan(column)
+            for row in np.flatnonzero(is_empty).tolist():
+                found[row] = empty
+            return found
+
+        columns = [
+            cells(self.ranks),
             self.ids,
-            self.known.astype(int).tolist(),
-            _cells(self.values),
-            _cells(self.votes),
-            self.n_members.tolist(),
+            cells(self.known.astype(np.int64)),
+            cells(self.values),
+            cells(self.votes),
+            cells(self.n_members),
         ]
-        scored = (self.n_members > 0).tolist()
         for bound in (self.low, self.high):
-            bounds = [None] * len(self) if bound is None else bound.tolist()
-            columns.append(
-                [rank if has else None for rank, has in zip(bounds, scored, strict=True)]
-            )
+            none = [empty] * len(self)
+            columns.append(none if bound is None else cells(bound, self.n_members == 0))
         for name, column in self.further.items():
             if name == EXPLORED:
-                columns.append(column.astype(int).tolist())
+                columns.append(cells(column.astype(np.int64)))
             else:
-                columns.append(_cells(_rounded(column, 10 if name in CONFORMAL else 4)))
+                columns.append(cells(_rounded(column, 10 if name in CONFORMAL else 4)))
         return dict(zip(self.columns, columns, strict=True))
+
+    def lines(self, separator: str) -> str:
+        """Return one line of text per row."""
+        text = "".join(self.ids)
+        if any(mark in text for mark in (separator, '"', "\r", "\n")):  # an id needs quotes
+            return joined_lines(separator, self.records(), self.ids)
+        columns = self._columns(_texts, "").values()
+        return "".join([separator.join(row) + "\n" for row in zip(*columns, strict=True)])
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """Return one tuple of columns per row, with None for an empty cell."""
         return zip(*self.by_column().values(), strict=True)
 
 
-def _cells(column: FloatArray) -> list[float | None]:
-    """Return the figures in a column, with None for nan."""
-    cells: list[float | None] = column.tolist()
-    for row in np.flatnonzero(np.isnan(column)).tolist():
-        cells[row] = None
-    return cells
+def _texts(column: AnyArray) -> list[str]:
+    """Return the numbers in a column as Python writes them."""
+    if column.dtype != np.float64:
+        return list(map(str, column.tolist()))
+    text = _numbers.lines(None, np.ascontiguousarray(column), 1, b"\n")
+    return text.decode("ascii").split("\n")[:-1]
 
 
 def _rounded(column: FloatArray, digits: int) -> FloatArray:
@@ -122,7 +142,13 @@ def _rounded(column: FloatArray, digits: int) -> FloatArray:
 
 
 def ordered(
-    ids: list[str], scored: OutOfBagScores, n_known: int, first: int = 0, *, lowest_first: bool
+    ids: list[str],
+    scored: OutOfBagScores,
+    n_known: int,
+    first: int = 0,
+    *,
+    lowest_first: bool,
+    workers: int = 1,
 ) -> Listing:
     """Sort rows by value, ties by row number, and put rows without a value last.
 
@@ -134,7 +160,9 @@ def ordered(
     if scored.resampled is not None:
         of_rows = np.empty(len(order), np.int64)
         of_rows[order] = ranks
-        low, high = rank_bounds(scored.resampled, of_rows, scored.values, lowest_first=lowest_first)
+        low, high = rank_bounds(
+            scored.resampled, of_rows, scored.values, lowest_first=lowest_first, workers=workers
+        )
         low, high = low[order], high[order]
     conformal: dict[str, FloatArray] = {}
     if scored.p_values is not None:
@@ -247,7 +275,7 @@ def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
     for start in range(0, len(listing), LINES_AT_ONCE):
         part = listing.part(slice(start, start + LINES_AT_ONCE))
         if form != "jsonl":
-            yield _encoded(joined_lines(separator, part.records(), part.ids))
+            yield _encoded(part.lines(separator))
             continue
         part = replace(part, ids=list(map(as_unicode, part.ids)))
         lines = (json.dumps(dict(zip(names, each, strict=True))) for each in part.records())

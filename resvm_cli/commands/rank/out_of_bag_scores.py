@@ -38,6 +38,7 @@ from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm import _blocks
+from resvm_cli.svm.products import ScratchBuffer
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 from resvm_cli.training.resource_budget import (
     MemoryEstimate,
@@ -51,7 +52,7 @@ CELLS_AT_ONCE = 1 << 17  # rows times members of one task
 LEVEL = 0.95
 MIN_RESAMPLES, MAX_RESAMPLES = 40, 200
 MAX_CELLS = 50_000_000  # rows times resamples: 200 MB
-COLUMNS_AT_ONCE = 1 << 14
+COLUMNS_AT_ONCE = 1 << 12
 ROUNDING = 1e-9  # smaller differences are rounding errors, because the order of summation varies
 SCORE_BYTES = 24  # per row and member
 LISTED_BYTES = 150  # per row of a ranking
@@ -78,6 +79,17 @@ class OutOfBagScores:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def part(self, start: int, count: int) -> OutOfBagScores:
+        """Return the scores of consecutive rows, as views."""
+        rows = slice(start, start + count)
+        return OutOfBagScores(
+            self.values[rows],
+            self.votes[rows],
+            self.n_members[rows],
+            None if self.resampled is None else self.resampled[:, rows],
+            None if self.p_values is None else self.p_values[rows],
+        )
 
     @classmethod
     def joined(cls, first: OutOfBagScores, second: OutOfBagScores) -> OutOfBagScores:
@@ -141,27 +153,27 @@ class OutOfBagScorer:
             np.empty(n_rows) if name == "U" and self.negatives is not None else None,
         )
 
-        def work(task: tuple[int, Rows]) -> OutOfBagScores:
-            return self._block(task[1], first, task[0], resamples, name)
+        def work(task: tuple[int, Rows]) -> int:
+            self._fill(scores.part(task[0], len(task[1])), *task, first, resamples, name)
+            return len(task[1])
 
         done = 0
         tasks = _tasks(blocks, self.unseen_mask.n_models)
-        for block in parallel.stream(work, tasks, self.run.threads):
-            part = slice(done, done + len(block))
-            scores.values[part] = block.values
-            scores.votes[part] = block.votes
-            scores.n_members[part] = block.n_members
-            if scores.resampled is not None and block.resampled is not None:
-                scores.resampled[:, part] = block.resampled
-            if scores.p_values is not None and block.p_values is not None:
-                scores.p_values[part] = block.p_values
-            done += len(block)
+        for count in parallel.stream(work, tasks, self.run.threads):
+            done += count
             self.run.progress(f"scoring {name} out of bag", done, n_rows)
         return scores
 
-    def _block(
-        self, rows: Rows, first: int, start: int, resamples: MemberResamples | None, name: str
-    ) -> OutOfBagScores:
+    def _fill(
+        self,
+        scores: OutOfBagScores,
+        start: int,
+        rows: Rows,
+        first: int,
+        resamples: MemberResamples | None,
+        name: str,
+    ) -> None:
+        """Write the scores of these rows, which begin at row ``start`` of the set."""
         numbers = np.arange(first + start, first + start + len(rows))
         unseen = self.unseen_mask.unseen(numbers, rows)
         member_values = self.member_values(rows, name, start)
@@ -170,12 +182,13 @@ class OutOfBagScorer:
         own = decisions.by(self.rule)
         if self.break_ties and self.rule == "votes":
             own = decisions.values_without_ties()
-        resampled = p_values = None
-        if resamples is not None:
-            resampled = resamples.values(own, member_values, unseen, self.rule, groups)
-        if name == "U" and self.negatives is not None:
-            p_values = self.negatives.p_values(own, unseen)
-        return OutOfBagScores(own, decisions.votes, decisions.n_members, resampled, p_values)
+        scores.values[:] = own
+        scores.votes[:] = decisions.votes
+        scores.n_members[:] = decisions.n_members
+        if resamples is not None and scores.resampled is not None:
+            resamples.fill(scores.resampled, own, member_values, unseen, self.rule, groups)
+        if scores.p_values is not None and self.negatives is not None:
+            scores.p_values[:] = self.negatives.p_values(own, unseen)
 
 
 def _tasks(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:
@@ -233,44 +246,65 @@ class MemberResamples:
         A row that every drawn member has seen keeps its own value.
         """
         result = np.empty((self.count, len(own)), np.float32)
+        self.fill(result, own, member_values, unseen, rule, groups)
+        return result
+
+    def fill(
+        self,
+        result: SingleArray,
+        own: FloatArray,
+        member_values: FloatArray,
+        unseen: BoolArray,
+        rule: RuleName,
+        groups: Sequence[Group],
+    ) -> None:
+        """Write ``values`` into an array: resamples x rows."""
         for start in range(0, len(own), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
             values = self._block(member_values[part], unseen[part], rule, groups)
-            values = np.where(np.isnan(values), own[part, None], values)
+            np.copyto(values, own[part, None], where=np.isnan(values))
             with np.errstate(over="ignore"):  # infinities keep their order
                 result[:, part] = values.T
-        return result
 
     def _block(
         self, values: FloatArray, unseen: BoolArray, rule: RuleName, groups: Sequence[Group]
     ) -> FloatArray:
         # the same shape for every block, because BLAS rounding depends on it
-        admitted, mask = np.zeros((2, BLOCK_ROWS, len(self._weights)))
-        admitted[: len(values)] = np.where(unseen, values, 0.0)
+        admitted = np.zeros((BLOCK_ROWS, len(self._weights)))
+        np.copyto(admitted[: len(values)], values, where=unseen)
+        mask = np.zeros(admitted.shape, bool)
         mask[: len(values)] = unseen
         return _combined(admitted, mask, self._weights, rule, groups)[: len(values)]
 
 
 def _combined(
     member_values: FloatArray,
-    unseen: FloatArray,
+    unseen: BoolArray,
     weights: FloatArray,
     rule: RuleName,
     groups: Sequence[Group],
 ) -> FloatArray:
     """Return decision values, with ties broken, for each column of weights: rows x columns.
 
-    A member counts with its weight (members x columns) for the rows that it has not seen (1 in
-    ``unseen``; its values for other rows must be 0). Values are nan if there is no such member.
+    A member counts with its weight, an integer (members x columns), for the rows in ``unseen``; its
+    values for other rows must be 0. Values are nan if there is no such member.
     """
 
     def total(part: FloatArray, members: slice = slice(None)) -> FloatArray:
         return part[:, members] @ weights[members]
 
+    def count(members: slice = slice(None)) -> FloatArray:
+        # integers, which even single precision adds without rounding, in any order
+        some = np.flatnonzero(~unseen[:, members].all(axis=1))
+        counts = np.tile(weights[members].sum(axis=0), (len(unseen), 1))
+        mask = unseen[some, members].astype(np.float32)
+        counts[some] = mask @ weights[members].astype(np.float32)
+        return counts
+
     if rule == "mean" and len(groups) > 1:
         sums = [total(member_values, group.columns) for group in groups]
-        return mean_values(sums, [total(unseen, group.columns) for group in groups], groups)
-    summed, counts = total(member_values), total(unseen)
+        return mean_values(sums, [count(group.columns) for group in groups], groups)
+    summed, counts = total(member_values), count()
     with np.errstate(divide="ignore", invalid="ignore"):
         if rule == "mean":
             return summed / counts
@@ -282,7 +316,12 @@ def _combined(
 
 
 def rank_bounds(
-    resampled: SingleArray, ranks: IntArray, values: FloatArray, *, lowest_first: bool
+    resampled: SingleArray,
+    ranks: IntArray,
+    values: FloatArray,
+    *,
+    lowest_first: bool,
+    workers: int = 1,
 ) -> tuple[IntArray, IntArray]:
     """Return the bounds of each row's rank; ``resampled`` (resamples x rows) is overwritten.
 
@@ -291,15 +330,24 @@ def rank_bounds(
     """
     n_resamples, n_rows = resampled.shape
     all_ranks = resampled.view(np.int32)  # ranks overwrite the values they come from
-    buffer = np.empty(2 * n_rows, np.uint64)
-    for number in range(n_resamples):
-        _blocks.rank(resampled[number], not lowest_first, buffer, all_ranks[number])
+    buffer = ScratchBuffer(np.uint64)
+
+    def rank(number: int) -> None:
+        scratch = buffer.first(2 * n_rows)
+        _blocks.rank(resampled[number], not lowest_first, scratch, all_ranks[number])
+
+    for _ in parallel.run(rank, range(n_resamples), workers):
+        pass
     tail = int((1 - LEVEL) / 2 * n_resamples)  # resamples left out at either end
     low, high = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-    for start in range(0, n_rows, COLUMNS_AT_ONCE):
+
+    def bound(start: int) -> None:
         part = slice(start, start + COLUMNS_AT_ONCE)
         sorted_ranks = np.sort(all_ranks[:, part].T.copy(), axis=1)
         low[part], high[part] = sorted_ranks[:, tail], sorted_ranks[:, n_resamples - 1 - tail]
+
+    for _ in parallel.run(bound, range(0, n_rows, COLUMNS_AT_ONCE), workers):
+        pass
     for rows in _tied_rows(ranks, values):
         pooled = np.sort(all_ranks[:, rows], axis=None)
         low[rows], high[rows] = pooled[tail * len(rows)], pooled[-1 - tail * len(rows)]
@@ -320,7 +368,7 @@ class TrustedNegatives:
     """The members' decision values for trusted negatives: negatives x members."""
 
     member_values: FloatArray  # 0 if the member has seen the negative
-    unseen: FloatArray  # 1 if not; a single row of ones if no negative was seen
+    unseen: BoolArray  # a single row if no negative was seen
     rule: RuleName
     groups: Sequence[Group]
 
@@ -330,12 +378,12 @@ class TrustedNegatives:
     ) -> TrustedNegatives:
         """Keep the values of members that have not seen the negative: negatives x members."""
         if unseen.all():
-            return cls(values, np.ones((1, values.shape[1])), rule, groups)
-        return cls(np.where(unseen, values, 0.0), unseen.astype(np.float64), rule, groups)
+            return cls(values, np.ones((1, values.shape[1]), bool), rule, groups)
+        return cls(np.where(unseen, values, 0.0), unseen, rule, groups)
 
     def decisions(self) -> Decisions:
         """Return the out-of-bag decision values of the negatives."""
-        unseen = np.broadcast_to(self.unseen > 0, self.member_values.shape)
+        unseen = np.broadcast_to(self.unseen, self.member_values.shape)
         return decide_out_of_bag(self.member_values, unseen, self.groups)
 
     def p_values(self, own: FloatArray, unseen: BoolArray) -> FloatArray:

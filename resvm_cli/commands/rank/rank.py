@@ -292,7 +292,8 @@ def _ranked(
             None if tested is None else tested.ranked(unlabeled.values),
             sampled=not plan.rows_neg,  # with known negatives, P contains tested rows
         )
-    listing, audited = _listings(request, data.ids(), plan, known, unlabeled, classes)
+    ids, workers = data.ids(), scorer.run.threads()
+    listing, audited = _listings(request, ids, plan, known, unlabeled, classes, workers)
     n_listed, n_unscored = len(listing), int((listing.n_members == 0).sum())
     if n_unscored == n_listed:
         raise DataError(
@@ -356,6 +357,7 @@ def _listings(
     known: OutOfBagScores | None,
     unlabeled: OutOfBagScores,
     classes: ClassMixture | None,
+    workers: int,
 ) -> tuple[Listing, Listing | None]:
     """Return the requested list, and the audit of P if it is shown."""
     audited = None
@@ -369,7 +371,7 @@ def _listings(
         assert known is not None
         values, n_known = OutOfBagScores.joined(known, unlabeled), plan.rows_pos
     first = plan.rows_pos - n_known
-    listing = ordered(ids[first:], values, n_known, first, lowest_first=False)
+    listing = ordered(ids[first:], values, n_known, first, lowest_first=False, workers=workers)
     if known is not None:
         listing = with_precision(listing, classes)
     return listing, audited

@@ -42,6 +42,24 @@ def test_tables_read_back_exactly(form, separator, at_once, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("separator", ["\t", ","])
+@pytest.mark.parametrize("intervals", [True, False])
+@pytest.mark.parametrize(
+    "ids", ["plain", "tab\t", "comma,", 'quote"', "return\r", "line\n", "", "é"]
+)
+def test_lines_are_those_of_the_csv_module(separator, intervals, ids):
+    figures = np.array([0.12345, 1e-7, 1.0, np.nan, 12345.6789, -0.0])
+    whole = replace(
+        listing(figures[:3], intervals)._take([ids] * 6, np.array([0, 1, 2, 0, 1, 2])),
+        values=np.array([1e22, 5e-324, -0.1, 1 / 3, np.nan, 1e16]),
+        further={"expected_false": figures, "p_value": figures, "explored": np.eye(6)[2]},
+    )
+    written = io.StringIO()
+    quoting = csv.writer(written, delimiter=separator, lineterminator="\r\n")
+    quoting.writerows(whole.records())
+    assert whole.lines(separator) == written.getvalue().replace("\r\n", "\n")
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 100])
 def test_json_lines_have_the_same_keys_and_null_for_nothing(at_once, monkeypatch):
     monkeypatch.setattr("resvm_cli.commands.rank.listing.LINES_AT_ONCE", at_once)
