@@ -51,8 +51,9 @@ class _Standard:
 
     def __get__(self, instance: object, owner: Any) -> Any:
         cls = self._cls
-        content = {"__module__": cls.__module__, "__annotations__": cls.__annotations__}
-        copy = type(cls)(cls.__name__, cls.__bases__, content | self._given | {"__doc__": ""})
+        same = ("__module__", "__annotations__", "__doc__")
+        content = {**self._given, **{name: getattr(cls, name) for name in same}}
+        copy = type(cls)(cls.__name__, cls.__bases__, content)
         dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=self._kw_only)(copy)
         for name in STANDARD:
             setattr(cls, name, getattr(copy, name))
