@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.commands.rank.out_of_bag_scores import (
     OutOfBagScores,
@@ -21,6 +20,9 @@ from resvm_cli.files.streams import as_unicode
 from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
 RANKING_FORMATS: tuple[RankingFormat, ...] = ("tsv", "csv", "jsonl")
