@@ -1,15 +1,19 @@
 """Entry point for ``resvm`` and ``python -m resvm_cli``.
 
 Importing the command line takes a tenth of a second. An interrupt during that time ends the program
-quietly, because nothing has been written yet.
+quietly, because nothing has been written yet. By default, Python searches for garbage every 700 new
+objects, which would take another 8 ms: importing creates 30,000 objects and no garbage.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from types import FrameType
 from typing import NoReturn
+
+NEW_OBJECTS = 20_000  # between two searches for garbage
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -19,6 +23,7 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 def program() -> NoReturn:
     """Run resvm and exit with its exit code."""
+    gc.set_threshold(NEW_OBJECTS)
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _leave)

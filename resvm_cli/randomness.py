@@ -8,10 +8,12 @@ number followed by the purpose; other streams mix a four-letter word into the se
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Bits: TypeAlias = "np.random.PCG64"  # quoted, so that numpy.random is imported only when needed
 

@@ -10,19 +10,21 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.records import dataclass
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-IndexArray: TypeAlias = npt.NDArray[np.int32]
-Hashes: TypeAlias = npt.NDArray[np.uint64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+FloatArray: TypeAlias = "npt.NDArray[np.float64]"
+IntArray: TypeAlias = "npt.NDArray[np.int64]"
+BoolArray: TypeAlias = "npt.NDArray[np.bool_]"
+IndexArray: TypeAlias = "npt.NDArray[np.int32]"
+Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
 MAX_INDEX = 2**31 - 1

@@ -35,9 +35,9 @@ OTHERS = (
 UNUSED = {
     "--help": (*NUMBERS, "resvm_cli.training", "resvm_cli.model", "resvm_cli.model_files"),
     "--version": (*NUMBERS, "resvm_cli.training", "resvm_cli.model", "resvm_cli.model_files"),
-    "train": (*LIBRARIES, *OTHERS, "numpy.ma"),
+    "train": (*LIBRARIES, *OTHERS, "numpy.ma", "numpy.typing"),
     "predict": (
-        *(*LIBRARIES, *OTHERS, "numpy.ma", "numpy.random"),
+        *(*LIBRARIES, *OTHERS, "numpy.ma", "numpy.random", "numpy.typing"),
         *("resvm_cli.training", "resvm_cli.metrics", "resvm_cli.svm.libsvm"),
         *("resvm_cli.model.members", "resvm_cli.svm.smo", "resvm_cli.tables.encoding"),
     ),

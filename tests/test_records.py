@@ -103,3 +103,33 @@ def test_inheritance_pickle_and_own_methods():
     assert repr(child) == "Child(name='a', age=4)"
     with pytest.raises(AssertionError):
         Child("")
+
+
+def test_the_standard_library_describes_a_class_only_on_demand():
+    _, ours = both(frozen=True)
+    assert not isinstance(vars(ours)["__dataclass_fields__"], dict)
+    assert len(dataclasses.fields(ours)) == 4
+    assert isinstance(vars(ours)["__dataclass_fields__"], dict)
+
+
+def test_a_field_can_be_declared_again_with_another_default():
+    def made(dataclass: Any) -> Any:
+        @dataclass(kw_only=True)
+        class Base:
+            first: list[int] = dataclasses.field(default_factory=list)
+            second: int = dataclasses.field(default=2, kw_only=False)
+            third: int = 3
+
+        @dataclass()
+        class Derived(Base):
+            first: list[int] = dataclasses.field(default=())
+            third: list[int] = dataclasses.field(default_factory=list)
+
+        return Derived
+
+    standard, ours = made(dataclasses.dataclass), made(records.dataclass)
+    for values in ((), (1,), (1, 2, 3)):
+        assert vars(ours(*values)) == vars(standard(*values))
+    names = [field.name for field in dataclasses.fields(ours)]
+    assert names == [field.name for field in dataclasses.fields(standard)]
+    assert list(inspect.signature(ours).parameters) == list(inspect.signature(standard).parameters)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, TypeVar
 
@@ -29,6 +30,7 @@ Key: TypeAlias = "str | tuple[int, int]"  # a resolved path, or a device and an 
 TEMPORARY = ".resvm-new-"
 ASIDE = ".resvm-old"
 SYNC_THREADS = 32  # the disk syncs all pending files at once, so many threads can wait for it
+SYNCED_PER_THREAD = 4
 MAX_READS = 20  # attempts to read a directory that is being replaced
 WRITTEN_TO_STDOUT = (STDOUT, "/dev/stdout")
 SEALED = ("manifest.json", "part.json")  # nothing may be added next to one of these
@@ -377,10 +379,17 @@ def _usual_mode(mode: int) -> int:
 def _sync_tree(directory: Path) -> None:
     walked = list(os.walk(directory))
     files = [os.path.join(folder, name) for folder, _, names in walked for name in names]
-    for _ in parallel.run(_sync, files, SYNC_THREADS):
+    # several files per thread: a small model needs only a few threads
+    n_threads = min(SYNC_THREADS, ceil(len(files) / SYNCED_PER_THREAD))
+    for _ in parallel.run(_sync_all, [files[at::n_threads] for at in range(n_threads)], n_threads):
         pass
     for folder, _, _ in walked:
         _sync(folder)
+
+
+def _sync_all(paths: Sequence[str]) -> None:
+    for path in paths:
+        _sync(path)
 
 
 def _sync(path: str | Path) -> None:

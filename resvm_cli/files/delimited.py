@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -151,7 +152,7 @@ class TextTable(Table):
         filled = (line for line in text if line.strip())
         opening = next(filled, "")
         separator = self._separator
-        if stated := SEPARATOR_LINE.fullmatch(opening.rstrip("\r\n")):
+        if stated := re.fullmatch(SEPARATOR_LINE, opening.rstrip("\r\n")):
             separator = separator or stated[1]
             opening = next(filled, "")
         if not opening:
@@ -256,7 +257,7 @@ class TextTable(Table):
         if self._header is not None:
             return self._header
         texts = [text.strip() for text in names]
-        numbers = [text for text in texts if is_number(text) or COMMA_NUMBER.fullmatch(text)]
+        numbers = [text for text in texts if is_number(text) or re.fullmatch(COMMA_NUMBER, text)]
         others = set(texts) - set(numbers)
         counted = [[str(first + one) for one in range(len(numbers))] for first in (0, 1)]
         # the names that pandas and convert write: 0, 1, 2 after an empty cell; id, label, 1, 2

@@ -7,10 +7,9 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
@@ -19,14 +18,18 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
 
-ROW_COMMENT = re.compile(rb"^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)", re.MULTILINE)
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+# Patterns are text: Python compiles them when they are first used.
+ROW_COMMENT = rb"(?m)^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)"
 READING_THREADS = 2
 MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
-COMMA_NUMBER = re.compile(r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?")
-GROUPED_NUMBER = re.compile(r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?")
+COMMA_NUMBER = r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?"
+GROUPED_NUMBER = r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?"
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
-SmallArray: TypeAlias = npt.NDArray[np.float32]
+SmallArray: TypeAlias = "npt.NDArray[np.float32]"
 
 # Our limit on line length already protects us; the csv module's default is lower.
 csv.field_size_limit(MAX_LINE + 1)
@@ -139,7 +142,7 @@ def read_columns(
 def _noting_comments(texts: Iterable[bytes], comments: list[str]) -> Iterator[bytes]:
     """Yield the same texts of complete lines, and append the comment of each row to the list."""
     for text in texts:
-        if found := ROW_COMMENT.findall(text):
+        if found := re.findall(ROW_COMMENT, text):
             joined = b"\n".join(found).decode("utf-8", "surrogateescape")
             comments += map(str.strip, joined.split("\n"))
         yield text

@@ -54,9 +54,10 @@ _WORDS: dict[Kind, str] = {
 }
 UNSUPPORTED = ("excel", "matrix market")
 # The counts line of a molecule, the end of its atoms and bonds, and the end of its record.
-_SDF = re.compile(rb"^[ \d]{6}.{0,40}V[23]000\s*$|^M  END\s*$|^\$\$\$\$\s*$", re.MULTILINE)
-SEPARATOR_LINE = re.compile(r'"?sep=([^\s"]|\t)"?')  # written by Excel before the column names
-_PAIR = re.compile(r"(?:\d+|qid):[-+.\w]")
+# Patterns are text: Python compiles them when they are first used.
+_SDF = rb"(?m)^[ \d]{6}.{0,40}V[23]000\s*$|^M  END\s*$|^\$\$\$\$\s*$"
+SEPARATOR_LINE = r'"?sep=([^\s"]|\t)"?'  # written by Excel before the column names
+_PAIR = r"(?:\d+|qid):[-+.\w]"
 
 
 class ForeignFormat(DataError):
@@ -73,11 +74,11 @@ def kind_of(head: bytes) -> Kind:
         if first_member.endswith(b".npy"):
             return "npz"
         return "excel" if first_member.startswith(_OFFICE) else "zip"
-    if _SDF.search(head[: 4 * HEAD]):
+    if re.search(_SDF, head[: 4 * HEAD]):
         return "sdf"
     line = first_line(head)
     words = line.split()
-    if SEPARATOR_LINE.fullmatch(line.rstrip("\r")):
+    if re.fullmatch(SEPARATOR_LINE, line.rstrip("\r")):
         return "table"
     if has_pairs(line):
         return "svmlight"
@@ -87,7 +88,7 @@ def kind_of(head: bytes) -> Kind:
 
 def has_pairs(line: str) -> bool:
     """Whether a line contains an index:value pair, unlike the first line of a table."""
-    return any(_PAIR.match(word) for word in line.split())
+    return any(re.match(_PAIR, word) for word in line.split())
 
 
 def is_smiles(name: str, head: bytes) -> bool:

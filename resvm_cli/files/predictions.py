@@ -13,10 +13,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _numbers
@@ -41,15 +40,19 @@ from resvm_cli.files.streams import (
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 VALUE, LABEL, ID = "decision_value", "label", "id"
 RANK_COLUMN = "rank"  # if present, rows are sorted by value, not in file order
 OUT_OF_BAG_COLUMN = "members"  # the number of members whose bags do not contain the row
 Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
-_STATEMENT = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
-_DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_INFINITY = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
+# Patterns are text: Python compiles them when they are first used.
+_STATEMENT = rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$"
+_DECIMAL = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_INFINITY = r"(?ai)[-+]?inf(?:inity)?"
 MAX_HEAD = 1 << 24
 EXPECTED = (
     "expected the output of resvm predict (text, or tsv, csv, jsonl with column names),"
@@ -267,7 +270,7 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
                 continue
         if line.strip() and not line.lstrip().startswith(b"#"):
             break
-        if statement := _STATEMENT.match(line.strip()):
+        if statement := re.match(_STATEMENT, line.strip()):
             provenance = statement.group(1).decode()  # type: ignore[assignment]
         if not newline:
             _refuse_empty(name)
@@ -361,7 +364,8 @@ def _named_rows(
 def _field(fields: list[str], column: int, where: str, what: str) -> float:
     """Parse a number as the tokenizer does; anything else is an error."""
     text = fields[column] if column < len(fields) else ""
-    if _INFINITY.fullmatch(text) or (_DECIMAL.fullmatch(text) and math.isfinite(float(text))):
+    is_decimal = re.fullmatch(_DECIMAL, text)
+    if re.fullmatch(_INFINITY, text) or (is_decimal and math.isfinite(float(text))):
         return float(text)
     raise DataError(f"{where}: cannot read '{text}'; expected {what}")
 

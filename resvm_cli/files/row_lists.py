@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message, Text, listed
 from resvm_cli.files.fields import BLANKS, Layout, is_number, read_columns
@@ -18,6 +18,9 @@ from resvm_cli.files.streams import name_of, text_lines, text_pieces
 from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 SHOWN = 10
 ONE_PER_ROW = "expected one number from 0 to 1 per row of P, in order"

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.metrics.intervals import Interval, percentile_interval, replicate
 from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True)

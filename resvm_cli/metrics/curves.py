@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.metrics.contamination_correction import Contamination
@@ -14,6 +14,9 @@ from resvm_cli.metrics.intervals import TAIL, resampled
 from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MAX_BLOCKS = 4_000
 # Rankings with more than MAX_BLOCKS blocks are merged into this many before resampling. With 10,000

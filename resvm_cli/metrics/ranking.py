@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import DataError
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 AREAS = ("average_precision", "pr_auc_trapezoid", "pr_auc_interpolated", "roc_auc")
 

@@ -9,10 +9,9 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.model.scaling import Scaling
 from resvm_cli.parameters import RuleName, ScalingName
@@ -29,6 +28,9 @@ from resvm_cli.svm.support_vectors import (
     WeightedPool,
     Weights,
 )
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Whether support vectors or weights are stored dense depends on their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26

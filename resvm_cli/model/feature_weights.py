@@ -8,11 +8,15 @@ from all rows, irrelevant features of sparse text looked relevant.)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.records import dataclass
 from resvm_cli.rows import Columns, FloatArray, IntArray, Rows, distinct
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 N_BINS = 5
 MAX_TABLE_CELLS = 1 << 23

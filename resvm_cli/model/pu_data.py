@@ -10,10 +10,9 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, Text
@@ -24,6 +23,9 @@ from resvm_cli.parameters import ScaleChoice, ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import DataSummary, FloatArray, IntArray, Rows, variance
 from resvm_cli.svm import kernels
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 SAMPLE_ROWS = 10_000  # rows of P and rows of U from which quantiles and bins are learned
 MIN_WEIGHTED = 2  # rows of P with positive weight: with only one, all bags would be the same

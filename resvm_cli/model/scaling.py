@@ -11,16 +11,18 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.parameters import ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows, median
 from resvm_cli.svm import _blocks
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Statistics take six numbers per index, up to the largest index.
 MAX_FEATURES = 1 << 26

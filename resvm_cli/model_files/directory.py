@@ -14,8 +14,11 @@ import hashlib
 import json
 import os
 import shlex
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +34,7 @@ from resvm_cli.model.scaling import Scaling
 from resvm_cli.model_files.members import (
     MEMBERS,
     TRAIN_AGAIN,
+    MemberText,
     member_entry,
     member_name,
     parse_members,
@@ -40,6 +44,7 @@ from resvm_cli.model_files.members import (
 from resvm_cli.model_files.out_of_bag_table import OUT_OF_BAG, OutOfBag, load_out_of_bag
 from resvm_cli.parameters import KERNEL_NAMES, METHOD_NAMES, ScalingName
 from resvm_cli.records import dataclass
+from resvm_cli.running import parallel
 from resvm_cli.svm.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -52,6 +57,7 @@ KIND = "resvm-model"
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 28
 MAX_NAME = 200
+MEMBERS_PER_TASK = 16  # a small member takes less time than its dispatch
 
 
 @dataclass(frozen=True)
@@ -136,21 +142,22 @@ def _is_only_a_model(path: Path) -> bool:
 
 def save_model(
     path: str,
-    texts: Iterable[bytes],
+    texts: Iterable[MemberText],
     description: dict[str, Any],
     *,
     force: bool,
     out_of_bag: OutOfBag | None = None,
+    workers: int = 1,
 ) -> dict[str, Any]:
-    """Write the member files and return the manifest: ``description`` plus one entry per member."""
+    """Write the member files and return the manifest: ``description`` plus one entry per member.
+
+    Threads format and write several members at a time.
+    """
     with whole_directory(
         path, may_replace=lambda target: force and _is_only_a_model(target)
     ) as directory:
         (directory / MEMBERS).mkdir()
-        entries = []
-        for number, text in enumerate(texts):
-            entries.append({"file": member_name(number), **member_entry(text)})
-            (directory / member_name(number)).write_bytes(text)
+        entries = _write_all(str(directory), texts, workers)
         table = None
         if out_of_bag is not None:
             text = out_of_bag.format()
@@ -174,6 +181,35 @@ def save_model(
         manifest["manifest_sha256"] = _own_digest(manifest)
         (directory / MANIFEST).write_bytes(_render(manifest))
     return manifest
+
+
+def _write_all(directory: str, texts: Iterable[MemberText], workers: int) -> list[dict[str, Any]]:
+    """Write all member files; return their entries in the manifest."""
+    numbered = enumerate(texts)
+    batches = iter(lambda: list(islice(numbered, MEMBERS_PER_TASK)), [])
+    writing = threading.Semaphore(workers)
+    write = partial(_write_members, directory, writing)
+    try:
+        if workers > 1:
+            written = parallel.stream(write, batches, lambda: workers)
+        else:
+            written = map(write, batches)
+        return [entry for batch in written for entry in batch]
+    finally:  # if interrupted, no thread may add a file while the directory is removed
+        for _ in range(workers):
+            writing.acquire()
+
+
+def _write_members(
+    directory: str, writing: threading.Semaphore, members: Iterable[tuple[int, MemberText]]
+) -> list[dict[str, Any]]:
+    entries = []
+    for number, make in members:
+        name, text = member_name(number), make()
+        with writing, open(f"{directory}/{name}", "wb") as handle:
+            handle.write(text)
+        entries.append({"file": name, **member_entry(text)})
+    return entries
 
 
 def format_of(description: dict[str, Any]) -> int:

@@ -13,8 +13,9 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,11 +25,12 @@ from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.streams import read_regular
 from resvm_cli.files.svmlight import format_rows, parse_pieces
 from resvm_cli.model.ensemble import Ensemble, Group, Member
-from resvm_cli.rows import Rows
+from resvm_cli.rows import IntArray, Rows, distinct
 from resvm_cli.svm.kernels import Kernel, wrong_serials
 
 MEMBERS = "members"
 MAX_WEIGHTS_LINE = 1 << 30
+MAX_ENTRIES = 1 << 22  # of rows whose text is kept: 30 to 90 MB
 TRAIN_AGAIN = "copy the model again, or train it again"
 # The first line of a member that weights features. LIBSVM's loader stops at it and prints the word.
 WEIGHTS = b"multiply_features_by "
@@ -38,6 +40,8 @@ _REST_OF_HEAD = re.compile(
     rb"\nnr_class 2\ntotal_sv ([0-9]{1,18})\nrho ([^\s_]+)\nlabel 1 -1"
     rb"\nnr_sv ([0-9]{1,18}) ([0-9]{1,18})\nSV\n"
 )
+
+MemberText: TypeAlias = Callable[[], bytes]  # so that any thread can format, read or check it
 
 
 def member_name(number: int) -> str:
@@ -74,30 +78,51 @@ def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
     return read_verified(f"{path}/{member_name(number)}", entry)
 
 
-def format_members(ensemble: Ensemble) -> Iterator[bytes]:
-    """Yield the text of each member; a row that several members share is formatted only once."""
-    supports = [member.support for member in ensemble.members]
-    uses_left = np.bincount(np.concatenate(supports), minlength=len(ensemble.pool))
-    text: dict[int, bytes] = {}  # for each row, its line after the coefficient
-    for index, member in enumerate(ensemble.members):
-        kernel = _kernel_lines(ensemble.kernel_of(index))
-        numbers = member.support.tolist()
-        new = [number for number in numbers if number not in text]
-        rows = format_rows(ensemble.pool.take(np.array(new, np.int64)))
-        text.update(zip(new, [b" %b\n" % row if row else b"\n" for row in rows], strict=True))
-        size = len(numbers)
-        head = [*kernel, "nr_class 2", f"total_sv {size}", f"rho {member.rho!r}", "label 1 -1"]
-        head += [f"nr_sv {member.n_positive} {size - member.n_positive}", "SV"]
-        if member.weights is not None:
-            (factors,) = format_rows(member.weights)
-            head.insert(0, (WEIGHTS + factors).decode("ascii"))
-        coefficients = _numbers.lines(None, member.coefficients, 1, b" ").splitlines()
-        lines = zip(coefficients, [text[number] for number in numbers], strict=True)
-        parts = ["\n".join(head).encode("ascii"), b"\n", *itertools.chain.from_iterable(lines)]
-        yield b"".join(parts)
-        uses_left[member.support] -= 1
-        for number in member.support[uses_left[member.support] == 0].tolist():
-            del text[number]
+def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
+    """Yield functions that return each member's text, which any thread may call.
+
+    A row that several members share is formatted only once, unless the rows are too many to keep
+    the text of all of them.
+    """
+    for members in _chunks(ensemble):
+        used = distinct(np.concatenate([ensemble.members[each].support for each in members]))
+        rows, ends = ensemble.pool.take(used), np.empty(len(used), np.int64)
+        text = _numbers.rows(rows.indptr, rows.indices, rows.values, ends)
+        for number in members:
+            yield partial(_format_member, ensemble, number, used, text, ends)
+
+
+def _chunks(ensemble: Ensemble) -> Iterator[range]:
+    """Split the members into ranges whose rows have at most ``MAX_ENTRIES``, shared or not."""
+    total = len(ensemble.members)
+    if len(ensemble.pool.values) <= MAX_ENTRIES:
+        yield range(total)
+        return
+    lengths = ensemble.pool.lengths
+    first = size = 0
+    for number, member in enumerate(ensemble.members):
+        own = int(lengths[member.support].sum())
+        if size and size + own > MAX_ENTRIES:
+            yield range(first, number)
+            first, size = number, 0
+        size += own
+    yield range(first, total)
+
+
+def _format_member(
+    ensemble: Ensemble, number: int, used: IntArray, text: bytes, ends: IntArray
+) -> bytes:
+    """Return a member's text; ``text`` has the rows with the numbers in ``used``."""
+    member, kernel = ensemble.members[number], ensemble.kernel_of(number)
+    size = len(member.support)
+    head = [*_kernel_lines(kernel), "nr_class 2", f"total_sv {size}", f"rho {member.rho!r}"]
+    head += ["label 1 -1", f"nr_sv {member.n_positive} {size - member.n_positive}", "SV\n"]
+    if member.weights is not None:
+        (factors,) = format_rows(member.weights)
+        head.insert(0, (WEIGHTS + factors).decode("ascii"))
+    numbers = np.searchsorted(used, member.support)
+    lines = _numbers.vectors(member.coefficients, numbers, text, ends)
+    return "\n".join(head).encode("ascii") + lines
 
 
 def _kernel_lines(kernel: Kernel) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import Message, ModelError
 from resvm_cli.model_files.members import TRAIN_AGAIN, read_verified
@@ -14,6 +13,8 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from resvm_cli.metrics.class_mixture import ClassMixture
 
 OUT_OF_BAG = "out_of_bag.tsv"

@@ -18,16 +18,18 @@ from dataclasses import field
 from functools import cache
 from glob import escape, glob
 from os.path import basename, dirname, join
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import SolverError
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound, timed
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 C_SVC = 0
 STDERR = 2

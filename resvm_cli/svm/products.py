@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.records import dataclass
 from resvm_cli.rows import Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel, precomputed_matrix
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Above these sizes, LIBSVM computes kernel values from rows as needed. Each limit corresponds to
 # about 100 MB: for the nodes of a kernel matrix of MAX_ROWS rows, a dense matrix of MAX_CELLS

@@ -8,9 +8,9 @@ the GIL, so threads do not wait for each other even if a problem takes only 0.1 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
@@ -24,6 +24,9 @@ from resvm_cli.svm.problem import (
     timed,
 )
 from resvm_cli.svm.products import ScratchBuffer
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MAX_COEFFICIENTS = 1 << 20  # limits the memory of one call
 

@@ -86,11 +86,11 @@ def _not_a_number(
     hints = ["to encode it as a category: {categorical:{column}}", "to omit it: {drop:{column}}"]
     if like:
         hints = ["the column was numeric when its features were chosen"]
-    if COMMA_NUMBER.fullmatch(cell.strip()):
+    if re.fullmatch(COMMA_NUMBER, cell.strip()):
         hints.insert(0, "for decimal commas: {decimal_comma:True}")
     elif is_number(cell):
         hints.insert(0, "for decimal points: omit {decimal_comma}")
-    if GROUPED_NUMBER.fullmatch(cell.strip()):
+    if re.fullmatch(GROUPED_NUMBER, cell.strip()):
         hints.insert(0, "remove thousands separators")
     return DataError(
         f"{block.where(row, at)}: '{cell[:40]}' in column '{name}'; expected a number",
@@ -157,7 +157,7 @@ def _has_leading_zeros(column: Column) -> bool:
 
 
 def _is_like_a_number(text: str) -> bool:
-    like = COMMA_NUMBER.fullmatch(text) or GROUPED_NUMBER.fullmatch(text)
+    like = re.fullmatch(COMMA_NUMBER, text) or re.fullmatch(GROUPED_NUMBER, text)
     return like is not None or is_number(text)
 
 

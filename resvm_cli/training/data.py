@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files.row_lists import RowIds, WeightLines, read_names
@@ -32,6 +31,8 @@ from resvm_cli.training.row_sets import (
 from resvm_cli.training.set_files import READING_THREADS, OpenedFiles, UnlabeledFile, max_kept
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from resvm_cli.tables.notes import ColumnExtremes
 
 

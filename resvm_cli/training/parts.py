@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def train_missing(
         for trained in train_parts(plan, batches, data, run, tick):
             texts = format_members(trained.ensemble)
             for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
-                part.add(number, text, trained.converged[place], trained.values[place])
+                part.add(number, text(), trained.converged[place], trained.values[place])
             yield trained
         done_before += min(at_once, len(missing) - first)
 
@@ -114,16 +115,10 @@ def assemble(
     sample = OutOfBagSample(*(np.array(numbers, np.int64) for numbers in parts[0].judged))
     summary = OutOfBagSummary.from_values(plan, rule, sample, values)
 
-    def members() -> Iterator[bytes]:
-        kernels = [group.kernel for group in groups for _ in group.members]
-        for (part, record), kernel in zip(records, kernels, strict=True):
-            text = part.text(record)
-            _require_member(part.path, record, text, kernel)
-            yield text
-
+    kernels = [group.kernel for group in groups for _ in group.members]
     manifest = save_model(
         target,
-        members(),
+        [partial(_text_of, *each, kernel) for each, kernel in zip(records, kernels, strict=True)],
         complete(description, summary, n_unconverged),
         force=force,
         out_of_bag=summary.table,
@@ -131,11 +126,12 @@ def assemble(
     return manifest, plan, summary
 
 
-def _require_member(path: str, record: MemberRecord, text: bytes, kernel: Kernel) -> None:
-    """Reject a member file that cannot be read back, although its checksum is correct."""
-    name = f"{path}/{member_name(record.number)}"
+def _text_of(part: PartDirectory, record: MemberRecord, kernel: Kernel) -> bytes:
+    """Return a member's text; reject one that cannot be read back, although its digest is right."""
+    name, text = f"{part.path}/{member_name(record.number)}", part.text(record)
     read = parse_members([(name, text)], [Group(kernel, range(1))], single=False)
     if len(read.members[0].support) != record.entry["support_vectors"]:
         raise ModelError(
             f"{name}: the number of support vectors differs from its record", "train the part again"
         )
+    return text

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files.streams import name_of
@@ -18,6 +17,9 @@ from resvm_cli.rows import BoolArray, IntArray, Rows
 from resvm_cli.svm import kernels
 from resvm_cli.tables.inputs import RowInput
 from resvm_cli.training.input import TrainingInput
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, eq=False)

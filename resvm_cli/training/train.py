@@ -146,13 +146,14 @@ def watch_members(plan: ModelPlan, total: int, run: Run) -> Callable[[int], None
     return tick
 
 
-def save(model: StoredModel, target: str, *, force: bool) -> dict[str, Any]:
+def save(model: StoredModel, target: str, *, force: bool, workers: int = 1) -> dict[str, Any]:
     return save_model(
         target,
         format_members(model.ensemble),
         model.manifest,
         force=force,
         out_of_bag=model.out_of_bag,
+        workers=workers,
     )
 
 

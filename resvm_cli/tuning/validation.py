@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli import randomness
 from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
@@ -31,6 +31,9 @@ from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # roc_areas is the mean of these: full and partial ROC AUC, by votes and by mean value.
 ROC_AREAS: tuple[MetricName, ...] = (

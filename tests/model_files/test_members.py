@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resvm_cli.errors import ModelError
-from resvm_cli.files.svmlight import format_rows
 from resvm_cli.model.ensemble import Ensemble, Group, Member, Predictor
 from resvm_cli.model_files import members
 from resvm_cli.model_files.members import format_members, parse_members
@@ -23,7 +22,7 @@ LINEAR = Group(Kernel("linear"), range(1))
 
 
 def texts(machine: Ensemble) -> list[bytes]:
-    return list(format_members(machine))
+    return [text() for text in format_members(machine)]
 
 
 def named(machine: Ensemble) -> list[tuple[str, bytes]]:
@@ -154,19 +153,27 @@ def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeyp
     first = Member(np.array([0, 1]), np.array([0.5, -1.0]), 0.25, 1)
     second = Member(np.array([1, 2, 0]), np.array([1.0, -1e22, 1 / 3]), -0.0, 2)
     formatted = []
+    format_all = members._numbers.rows
 
-    def counted(rows):
-        formatted.append(len(rows))
-        return format_rows(rows)
+    def counted(indptr, indices, values, ends):
+        formatted.append(len(ends))
+        return format_all(indptr, indices, values, ends)
 
-    monkeypatch.setattr(members, "format_rows", counted)
+    monkeypatch.setattr(members._numbers, "rows", counted)
     machine = ensemble_of(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
     head = b"svm_type c_svc\nkernel_type rbf\ngamma 0.2\nnr_class 2\n"
     one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"
     other = head + b"total_sv 3\nrho -0.0\nlabel 1 -1\nnr_sv 2 1\nSV\n"
     other += b"1.0\n-1e+22 1:1e-07\n0.3333333333333333 1:0.1 2:2\n"
     assert texts(machine) == [one, other, one]
-    assert formatted == [2, 1, 0]
+    assert formatted == [3]
+    # too many to keep the text of all of them: two members at a time, then one
+    monkeypatch.setattr(members, "MAX_ENTRIES", 5)
+    machine = ensemble_of(
+        Kernel("rbf", gamma=0.2), Rows.concatenate([pool, pool]), [first, second, first], False
+    )
+    assert texts(machine) == [one, other, one]
+    assert formatted == [3, 3, 2]
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -183,8 +183,8 @@ def test_its_mean_value_is_that_of_standardised_groups(trained, tmp_path):
     machine = trained.ensemble
     rows = Rows.from_dense(TEST)
     columns = []
-    for number, member in enumerate(format_members(machine)):
-        (tmp_path / str(number)).write_bytes(member)
+    for number, text in enumerate(format_members(machine)):
+        (tmp_path / str(number)).write_bytes(text())
         columns.append(predict_values(tmp_path / str(number), rows))
     values = np.column_stack(columns)
     found = Predictor(machine)

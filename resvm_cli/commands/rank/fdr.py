@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.commands.rank.listing import CONFORMAL, PRECISION, Listing
 from resvm_cli.commands.rank.out_of_bag_scores import (
@@ -35,6 +35,9 @@ from resvm_cli.model.pu_data import PUData
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.training.data import TrainingData
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 ROUNDING = 1e-12
 SUPPOSED = (0.01, 0.05, 0.1, 0.2, 0.4)  # fractions of U

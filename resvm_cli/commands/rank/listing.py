@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.commands.rank.out_of_bag_scores import (
     OutOfBagScores,
@@ -23,7 +22,11 @@ from resvm_cli.metrics.class_mixture import ClassMixture, IntervalsByDepth
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
-AnyArray: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    AnyArray: TypeAlias = npt.NDArray[Any]
+
 RankingFormat: TypeAlias = Literal["tsv", "csv", "jsonl"]
 RANKING_FORMATS: tuple[RankingFormat, ...] = ("tsv", "csv", "jsonl")
 COLUMNS = ("rank", "id", "known", "decision_value", "votes", "members", "rank_low", "rank_high")

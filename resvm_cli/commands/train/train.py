@@ -96,7 +96,7 @@ def train(
             part = open_part(_part_path(target), plan, data, rule, range(plan.n_models))
             return _finish(part, plan, budget, data, target, run, force=force)
         _, model = train_plan(plan, data, rule, budget, run)
-        manifest = save(model, target, force=force)
+        manifest = save(model, target, force=force, workers=budget.threads)
     expected = ExpectedPerformance.from_table(model.decision, model.out_of_bag)
     return TrainResult(target, manifest, plan, expected, tuple(run.notes))
 
