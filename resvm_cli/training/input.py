@@ -27,7 +27,6 @@ class TrainingInput:
     zero_based: bool = False
     features: int | None = None
     scale: ScaleChoice | None = None
-    unchecked: bool = False
     groups: str | None = None  # a file with one group name per row, or "qid"
     weights: str | None = None  # a file with the confidence in each row of P
     positive_ids: str | None = None  # with data: a file of the ids in P, instead of a label
@@ -58,16 +57,6 @@ class TrainingInput:
 
     def _rules(self) -> Iterator[tuple[bool, str, str]]:
         """Yield whether each rule is broken, with the error message and the advice, if any."""
-        if self.unchecked:
-            reason = ": rows of U that are not drawn are never read"
-            for is_broken, problem in (
-                (self.data is not None, "requires {positives} and {unlabeled}"),
-                (self.has_negatives, "and {known_negatives} cannot be combined"),
-                (self.drop_repeated, "and {drop_repeated:True} cannot be combined"),
-                (self.features is None, "needs {features}"),
-                (self.scale is not None, "needs {scale:none}"),
-            ):
-                yield is_broken, "{unchecked:True} " + problem + reason, ""
         yield from self._rules_for_two_files() if self.data is None else self._rules_for_data()
         listed = self.positive_ids is not None or self.negative_ids is not None
         unused = self.allow_missing and not listed
@@ -131,11 +120,6 @@ class TrainingInput:
     def has_negative_label(self) -> bool:
         """Whether a label marks the known negatives."""
         return self.negative_label is not None or bool(self.table.roles.negative_labels)
-
-    @property
-    def has_negatives(self) -> bool:
-        listed = self.known_negatives is not None or self.negative_ids is not None
-        return listed or self.has_negative_label
 
     def for_kernel(self, name: KernelName) -> TrainingInput:
         """Return the input for this kernel, without automatic scaling if that would do harm."""

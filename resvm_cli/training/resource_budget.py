@@ -120,7 +120,7 @@ def _row_lengths(data: PUData) -> tuple[float, float]:
         return (len(data.scaling.indices),) * 2
     of_pos = data.summary_pos.n_nonzeros / max(1, len(data.positives))
     of_unl = data.summary_unl.n_nonzeros / max(1, data.n_unlabeled)
-    return of_pos, of_unl if data.checked else of_pos
+    return of_pos, of_unl
 
 
 def _bag_rows(plan: Plan) -> float:

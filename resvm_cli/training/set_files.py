@@ -6,7 +6,6 @@ passes fetch the drawn rows. A small U stays in memory instead.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -15,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.errors import DataError
 from resvm_cli.files.compression import PIECE
 from resvm_cli.files.sources import RowIndex, Source, join_texts
-from resvm_cli.files.svmlight import BadLine, Block, parse_pieces
+from resvm_cli.files.svmlight import Block, parse_pieces
 from resvm_cli.rows import IntArray, Rows
-from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import ColumnRoles, FeatureMap
 from resvm_cli.tables.inputs import RowInput, share_roles
 from resvm_cli.training.input import TrainingInput
@@ -33,10 +31,7 @@ if TYPE_CHECKING:
 KEPT_NONZEROS = 1 << 22
 KEPT_BYTES = 12  # per nonzero of a row in memory: an index and a value
 FRACTION_FOR_ROWS = 8  # at most 1/8 of a memory limit goes to rows of U that stay in memory
-SAMPLE_STEP = 1 << 26
-SAMPLE_BYTES = 1 << 12
 READING_THREADS = 2
-COUNTING_PIECE = 1 << 18  # small enough to stay in the CPU cache between reading and counting
 
 
 class OpenedFiles:
@@ -52,12 +47,7 @@ class OpenedFiles:
         table = self._input.table
         source = Source(path, once=once and not table.needs_two_passes)
         self._opened.callback(source.close)
-        rows = RowInput(source, table, zero_based=self._input.zero_based)
-        if self._input.unchecked and not rows.is_text:
-            raise ParameterError(
-                "{file} is not svmlight text, which {unchecked:True} requires", file=rows.name
-            )
-        return rows
+        return RowInput(source, table, zero_based=self._input.zero_based)
 
     def encode(self, inputs: list[RowInput]) -> None:
         """Encode table columns as features, in the same way for P and U."""
@@ -107,10 +97,9 @@ class UnlabeledFile:
         self.rows = rows
         self.name = rows.name
         self._zero_based = source.zero_based
-        self._unchecked = source.unchecked
         self._index = RowIndex()
         self._max_kept = max_kept
-        self.kept: list[Rows] | None = None if source.unchecked else []  # None: U is read again
+        self.kept: list[Rows] | None = []  # None: U is read again
 
     @property
     def n_rows(self) -> int:
@@ -130,49 +119,20 @@ class UnlabeledFile:
             if n_nonzeros > self._max_kept:
                 self.kept = None
 
-    def count(self, run: Run) -> dict[str, Any]:
-        """Count lines without parsing rows; return digests of the text."""
-        digest, whole = hashlib.sha256(), hashlib.sha256()
-        end = 0
-        last = b"\n"
-        for text in self.rows.pieces(COUNTING_PIECE):
-            self._index.add_text(end, text)
-            first = -(-max(0, end - SAMPLE_BYTES + 1) // SAMPLE_STEP) * SAMPLE_STEP
-            for start in range(first, end + len(text), SAMPLE_STEP):
-                digest.update(text[max(0, start - end) : start + SAMPLE_BYTES - end])
-            whole.update(text)
-            end += len(text)
-            last = text[-1:]
-            run.progress(f"counting rows of {self.name}", self._index.n_rows, None)
-        self._index.n_rows += last != b"\n"
-        if not self._index.n_rows:
-            raise DataError(f"{self.name}: no rows", "the file is empty")
-        digest.update(str(end).encode())
-        return {
-            "sha256": digest.hexdigest(),  # format 2 has no digest of the whole text
-            "sampled": True,
-            "text_sha256": whole.hexdigest(),
-        }
-
     def unlabeled(self, sets: RowSets) -> Iterator[Rows]:
         """Yield all rows of U again, in order, in blocks."""
         if self.kept is not None:
             yield from self.kept
             return
-        read = of_unlabeled = 0
+        read = 0
         for block in self.rows.blocks(with_comments=False, workers=READING_THREADS):
             rows = block.rows
             if sets.outside is not None:
                 rows = rows.take(np.flatnonzero(~sets.outside[read : read + len(rows)]))
             read += len(block)
-            of_unlabeled += len(rows)
             yield rows
-        if of_unlabeled != sets.n_unlabeled:
-            raise DataError(
-                f"{self.name}: the first pass found {sets.n_unlabeled:,} rows of U, this one"
-                f" {of_unlabeled:,}",
-                Message("{unchecked:True} needs one row per line"),
-            )
+        if read != self.n_rows:
+            raise self._changed()
 
     def fetch(self, numbers: IntArray, sets: RowSets) -> Rows:
         """Return the rows of U with these ascending numbers."""
@@ -182,26 +142,16 @@ class UnlabeledFile:
             return self.kept[0].take(numbers)
         if not self.rows.is_text:  # the whole table is read again
             return _chosen(self.unlabeled(sets), numbers)
-        spans = self._index.spans(sets.rows_of_file(numbers))
-        texts = self.rows.source.spans(spans.bounds)
-        positions = spans.positions
-        if self._unchecked:
-            texts, positions = spans.lines(texts), np.arange(len(numbers))
-
-        def refuse(bad: BadLine) -> None:
-            line = bad.line if not self._unchecked else numbers[bad.line - 1] + 1
-            raise replace(bad, line=int(line)).error(self.name)
-
-        blocks = parse_pieces(
-            join_texts(texts, PIECE), self.name, zero_based=self._zero_based, on_bad_line=refuse
-        )
+        bounds, positions = self._index.spans(sets.rows_of_file(numbers))
+        texts = join_texts(self.rows.source.spans(bounds), PIECE)
+        blocks = parse_pieces(texts, self.name, zero_based=self._zero_based)
         rows = _chosen((block.rows for block in blocks), positions)
         if len(rows) != len(numbers):
-            raise DataError(
-                f"{self.name}: a line drawn as a row is blank or a comment",
-                Message("{unchecked:True} needs one row per line"),
-            )
+            raise self._changed()
         return rows
+
+    def _changed(self) -> DataError:
+        return DataError(f"{self.name}: changed while it was being read", "try again")
 
 
 def max_kept(limit_mb: float | None) -> float:

@@ -11,24 +11,21 @@ import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.errors import Message, ModelError, ParameterError, Text
-from resvm_cli.files.streams import STDIN
 from resvm_cli.model.ensemble import Group, numeric_fingerprint
 from resvm_cli.model.members import Part, rows_drawn, train_part
 from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import TrainingRows
 from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files.directory import StoredModel, save_model, stored_plan
+from resvm_cli.model_files.directory import StoredModel, require_checked, save_model, stored_plan
 from resvm_cli.model_files.members import format_members
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run
-from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import package_version
 from resvm_cli.svm.problem import Problem
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import (
     ExpectedPerformance,
     OutOfBagSummary,
@@ -41,7 +38,6 @@ from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 DENSE_BYTES = 40
 MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # warn if more than half of a large P is in no bag
 SLOW_SECONDS = 60.0  # warn if no member is finished for this long
-DIGESTS = ("sha256", "text_sha256")
 UNFINISHED = {
     "libsvm": "scale the features ({scale:auto}) or lower {c_unl}",
     "liblinear": "these members are approximate; lower {c_unl} or {bias}, or use {solver:libsvm},"
@@ -65,14 +61,8 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
     """Reject inputs and parameters that cannot work, before any file is read."""
     source.check()
     choice.check()
-    params = choice.params
     if source.weights is not None:
-        require_weighted_draws(params.method)
-    if source.unchecked and Kernel(params.kernel).uses_gamma and params.gamma == "scale":
-        raise ParameterError(
-            "{unchecked:True} needs a number for {gamma}, or {kernel:linear}: {gamma:scale} is"
-            " computed from all rows of U"
-        )
+        require_weighted_draws(choice.params.method)
 
 
 def make_plan(data: PUData, choice: TrainingChoice) -> ModelPlan:
@@ -274,7 +264,7 @@ def redrawn_rows(
 ) -> tuple[ModelPlan, Sequence[Problem], TrainingRows]:
     """Check that the data matches the model; return the plan, the redrawn bags and their rows."""
     plan = stored_plan(stored, path)
-    require_same_data(stored, path, data, run)
+    require_same_data(stored, path, data)
     plan = plan.with_weights(data.positive_weights)
     problems = plan.problems(range(plan.n_models))
     for text in data.notes:
@@ -283,24 +273,24 @@ def redrawn_rows(
     return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
 
 
-def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
+def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
     """Reject data whose row counts or digests differ from those of the model's training data."""
     trained: dict[str, Any] = stored.manifest["data"]
-    here_now = data.description()
-    there, here = (each["positive"].get("weights_sha256") for each in (trained, here_now))
-    _require_same("weights", there, here, path)
-    groups, data_now = here_now.get("groups"), here_now
-    if trained["unlabeled"].get("sampled"):
-        here_now = _sampled(stored, data, run)
-    there, here = ((each.get("negative") or {}).get("sha256") for each in (trained, data_now))
-    _require_same("known_negatives", there, here, path)
+    require_checked(trained, path)
+    given = data.description()
+    for name, which, key in (
+        ("weights", "positive", "weights_sha256"),
+        ("known_negatives", "negative", "sha256"),
+    ):
+        there, here = ((each.get(which) or {}).get(key) for each in (trained, given))
+        _require_same(name, there, here, path)
     for which, letter in (("positive", "P"), ("unlabeled", "U")):
-        there, here = trained[which], here_now[which]
+        there, here = trained[which], given[which]
         if there["rows"] != here["rows"]:
             difference = f"{there['rows']:,} rows, but this data has {here['rows']:,}"
-        elif any(there[key] != here.get(key) for key in DIGESTS if key in there):
-            what = "different text" if "sampled" in there else "different rows or a different order"
-            difference = f"{here['rows']:,} rows, as in this data, but {what}"
+        elif there["sha256"] != here["sha256"]:
+            same = f"{here['rows']:,} rows, as in this data"
+            difference = f"{same}, but different rows or a different order"
         else:
             continue
         raise ModelError(
@@ -308,7 +298,7 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) ->
             Message("give the files it was trained on, or leave {model} out to train on these"),
         )
     if "groups" in trained:  # format 2 does not record groups
-        _require_same("groups", trained["groups"], groups, path)
+        _require_same("groups", trained["groups"], given.get("groups"), path)
 
 
 def _require_same(name: str, there: object, here: object, path: str) -> None:
@@ -325,24 +315,3 @@ def _require_same(name: str, there: object, here: object, path: str) -> None:
         Message("{path}: was trained " + difference + " {" + name + "}", path=path),
         Message("give the {" + name + "} it was trained with"),
     )
-
-
-def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
-    """Return the description of these files as if U were unchecked."""
-    source = data.input if isinstance(data, TrainingData) else None
-    if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
-        raise ModelError(
-            Message("the model was trained with {unchecked:True} on {positives} and {unlabeled}"),
-            Message("give the same files as {positives} and {unlabeled}"),
-        )
-    unchecked = TrainingInput(
-        source.positives,
-        source.unlabeled,
-        zero_based=source.zero_based,
-        precomputed=source.precomputed,
-        weights=source.weights,
-        features=stored.manifest["n_features"],
-        unchecked=True,
-    )
-    with TrainingData(unchecked, run) as sampled:
-        return sampled.description()

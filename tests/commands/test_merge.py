@@ -375,3 +375,12 @@ def test_parts_of_another_model_are_kept(killed, problem, resvm, tmp_path):
     assert_exit(resvm(*command, "--n-models", 3, "--resume"), 2, "already exists there")
     assert_exit(resvm(*command, "--grow", 3), 2, "--grow must be above 3, the model's current size")
     assert len(list((folder / "m.part/members").iterdir())) == 6
+
+
+def test_parts_of_unchecked_rows_are_not_merged(problem, resvm, tmp_path):
+    parts = parts_of(problem, 1, tmp_path, "--n-models", 2, "-q")
+    header = read_sealed(str(parts[0] / "part.json"))
+    header["description"]["data"]["unlabeled"] |= {"nonzeros": None, "sampled": True}
+    write_sealed(str(parts[0] / "part.json"), header)
+    merged = resvm("merge", *parts, "-o", tmp_path / "m")
+    assert_exit(merged, 4, "older version of resvm trained it without checking U", "train it again")

@@ -163,7 +163,6 @@ def test_ids_that_are_listed_twice_or_unknown_are_refused_by_name(files):
     [
         ({"negative_label": -1.0}, "negative_label requires data"),
         ({"negative_ids": "n.txt"}, "negative_ids requires data"),
-        ({"unchecked": True, "features": 2}, "unchecked=True and known_negatives cannot be"),
     ],
 )
 def test_contradictory_inputs_are_refused(files, change, expected):
@@ -201,19 +200,19 @@ def test_a_model_remembers_its_known_negatives(files):
     run = Run(jobs=1)
     with opened(three(files)) as data:
         _, model = train_on(data, choice, run)
-        require_same_data(model, "m", data, run)
+        require_same_data(model, "m", data)
     with (
         opened(replace(three(files), known_negatives=None)) as data,
         pytest.raises(ModelError, match="m: was trained with known_negatives"),
     ):
-        require_same_data(model, "m", data, run)
+        require_same_data(model, "m", data)
     with (files / "neg.svm").open("a") as file:
         file.write("-1 1:9 2:9 # more\n")
     with (
         opened(three(files)) as data,
         pytest.raises(ModelError, match="m: was trained with different known_negatives"),
     ):
-        require_same_data(model, "m", data, run)
+        require_same_data(model, "m", data)
 
 
 def in_memory(hard=0.0):

@@ -44,9 +44,6 @@ def train(
     *,
     data: DataOptions,
     table: TableOptions,
-    no_check: bool = advanced_option(
-        "--no-check", "Count the lines of U without parsing them; only for files known to be valid."
-    ),
     groups: str | None = GROUPS,
     method: MethodOptions,
     output: str = output_option(
@@ -92,7 +89,7 @@ def train(
         return
     given = given_values({**vars(method), **vars(data), "seed": seed}, explicit)
     choice, scale = training_choice(given)
-    source = data.training_input(table, scale=scale, groups=groups, unchecked=no_check)
+    source = data.training_input(table, scale=scale, groups=groups)
     if task is not None or members is not None:
         wanted = parse_members(members) if members is not None else parse_task(task or "")
         with running.run(cluster) as run:
@@ -119,7 +116,7 @@ def _check_together(explicit: set[str]) -> None:
     (mode,) = modes
     refused, why = {"force", "resume"}, "rerun the same command to resume an interrupted part"
     if mode == "grow":
-        refused |= {*names_of(MethodOptions), "scale", "seed", "no_check"}
+        refused |= {*names_of(MethodOptions), "scale", "seed"}
         why = "the model records how it was trained"
     for name in sorted(refused & explicit):
         option = name.replace("_", "-")

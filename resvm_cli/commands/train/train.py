@@ -275,7 +275,7 @@ def grow(source: TrainingInput, target: str, n_models: int, run: Run) -> TrainRe
     )
     source.check()
     with _read(source, TrainingChoice(), run) as data:
-        require_same_data(stored, target, data, run)
+        require_same_data(stored, target, data)
         plan = plan.with_weights(data.positive_weights)
         for text in data.notes:
             run.notice(text)
