@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import (
     OUTPUT,
     RUNNING,
@@ -78,11 +77,6 @@ class RunningOptions:
             if cluster is None or cluster.cluster is None:
                 yield run
                 return
-            if run.on_wait is not None:  # the timeout only covers solvers in this process
-                raise CommandLineError(
-                    "give either --member-timeout or --cluster, not both",
-                    "limit the workers instead: dask worker --lifetime",
-                )
             from resvm_cli.cluster.engine import connected
 
             with connected(cluster.cluster, cluster.cluster_timeout, run.announce) as engine:
@@ -96,12 +90,6 @@ class RunningOptions:
 class TrainingRunOptions(RunningOptions):
     """How a command that trains members runs."""
 
-    member_timeout: float | None = advanced_option(
-        "--member-timeout SECONDS",
-        "Stop without writing anything if a member takes longer to train.",
-        show_default="no limit",
-    )
-
     memory_mb: float | None = running_option(
         "--memory-mb MB",
         "Limit memory use: fewer threads, smaller caches, and members trained in rounds.",
@@ -110,12 +98,4 @@ class TrainingRunOptions(RunningOptions):
     )
 
     def _limited(self, run: Run) -> Run:
-        """Return the run with limits on threads, memory and time per member."""
-        run = replace(run, jobs=self.jobs, memory_mb=self.memory_mb)
-        if self.member_timeout is None:
-            return run
-        if not self.member_timeout > 0:
-            raise CommandLineError("--member-timeout must be positive")
-        from resvm_cli.svm.problem import limit_members
-
-        return replace(run, on_wait=limit_members(self.member_timeout))
+        return replace(run, jobs=self.jobs, memory_mb=self.memory_mb)

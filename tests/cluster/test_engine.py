@@ -215,12 +215,6 @@ def test_auto_needs_the_environment(problem, tmp_path):
     assert (ran.code, "--cluster auto needs DASK_SCHEDULER_ADDRESS" in ran.err) == (2, True)
 
 
-def test_a_limit_on_a_members_time_is_refused_where_others_train(problem, tmp_path):
-    limited = ["--cluster", "tcp://127.0.0.1:9", "--member-timeout", 5]
-    ran = run_resvm(*train_arguments(problem), *limited, cwd=tmp_path)
-    assert (ran.code, "give either --member-timeout or --cluster, not both" in ran.err) == (2, True)
-
-
 def test_workers_must_have_our_versions_and_another_cpu_is_announced(cluster, monkeypatch):
     from resvm_cli.cluster import batches, engine
     from resvm_cli.errors import ClusterError

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.files.svmlight import read_file
-from tests.conftest import assert_exit, hidden_files, train_arguments, write_svm
+from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import PATIENCE_SECONDS
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid"]
@@ -526,35 +526,6 @@ def test_a_member_that_could_be_written_in_part_only_is_an_error(problem, resvm,
     assert ran.code == 5, ran.err
     assert "cannot write" in ran.err
     assert list(tmp_path.iterdir()) == [whole]
-
-
-@pytest.mark.parametrize("command", ["train", "tune", "rank"])
-def test_a_solver_that_exceeds_the_time_limit_is_named(command, resvm, tmp_path):
-    rng = np.random.default_rng(0)
-    write_svm(tmp_path / "pos.svm", rng.standard_normal((400, 10)) * 1e4)
-    write_svm(tmp_path / "unl.svm", rng.standard_normal((800, 10)) * 1e4)
-    more = {"train": ["-o", tmp_path / "m"], "rank": ["-o", tmp_path / "m"]}
-    more["tune"] = ["-o", tmp_path / "t", "--oob", "--trials", 2, "--no-extend"]
-    # on any machine, the limit has passed when it is first checked
-    hard = ["-t", "linear", "-c", "1e6", "-e", "1e-12", "--n-pos", 400, "--member-timeout", "0.01"]
-    data = train_arguments(tmp_path)[1:]
-    ran = resvm(command, *data, *hard, "-j", 1, *more[command])
-    assert_exit(ran, 4, "member ", "of seed 0: the solver has not finished", "--scale")
-    assert not (tmp_path / "m").exists()
-    assert hidden_files(tmp_path) == []
-
-
-def test_a_time_limit_that_is_not_reached_changes_nothing(problem, resvm, tmp_path):
-    common = [*train_arguments(problem), "--n-models", 5]
-    assert_exit(resvm(*common, "-o", tmp_path / "a"), 0)
-    assert_exit(resvm(*common, "-o", tmp_path / "b", "--member-timeout", 600), 0)
-    assert snapshot(tmp_path / "a") == snapshot(tmp_path / "b")
-
-
-@pytest.mark.parametrize("limit", ["0", "-1", "nan"])
-def test_a_time_limit_is_above_zero(limit, problem, resvm, tmp_path):
-    ran = resvm(*train_arguments(problem), "-o", tmp_path / "m", "--member-timeout", limit)
-    assert_exit(ran, 2)
 
 
 @pytest.fixture
