@@ -63,7 +63,9 @@ class PartDirectory:
         self.members = range(header["first"], header["last"])
         self.judged: list[list[int]] = header["judged"]  # rows of P and of U
         task = header["task"]
-        self.share = None if task is None else Share(*task)  # None if members were given by number
+        self.share = (
+            None if task is None else Share(*task)
+        )  # None: the part of a run that trains all members
         self.description: dict[str, Any] = header["description"]
 
     @classmethod

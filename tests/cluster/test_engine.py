@@ -294,9 +294,9 @@ def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(
     common = train_arguments(problem)
     whole = [*common, "-q", "-j", 1, "--n-models", 12, "-o", tmp_path / "here"]
     assert run_resvm(*whole).code == 0
-    parts = {"one": ["--members", "0:5"], "two": ["--members", "5:6"], "three": ["--task", "2/2"]}
-    for name, which in parts.items():
-        ran = run_resvm(*common, *at, "--n-models", 12, *which, "-o", tmp_path / name)
+    parts = {"one": "1/4", "two": "2/4", "three": "2/2"}
+    for name, task in parts.items():
+        ran = run_resvm(*common, *at, "--n-models", 12, "--task", task, "-o", tmp_path / name)
         assert ran.code == 0, ran.err
     joined = run_resvm("merge", *(tmp_path / name for name in parts), "-o", tmp_path / "joined")
     assert joined.code == 0, joined.err

@@ -29,7 +29,7 @@ from resvm_cli.options.training import (
     TableOptions,
     given_values,
 )
-from resvm_cli.options.values import parse_members, parse_task
+from resvm_cli.options.values import parse_task
 from resvm_cli.report import training
 from resvm_cli.report.terminal import print_json, say_row
 from resvm_cli.running.run import done_when
@@ -58,9 +58,6 @@ def train(
         "--grow N", "Add members to the model in -o until it has N."
     ),
     task: str | None = TASK,
-    members: str | None = advanced_option(
-        "--members A:B", "Train only members A to B - 1, numbered from 0."
-    ),
     seed: int = SEED,
     cluster: ClusterOptions,
     running: TrainingRunOptions,
@@ -90,10 +87,10 @@ def train(
     given = given_values({**vars(method), **vars(data), "seed": seed}, explicit)
     choice, scale = training_choice(given)
     source = data.training_input(table, scale=scale, groups=groups)
-    if task is not None or members is not None:
-        wanted = parse_members(members) if members is not None else parse_task(task or "")
+    if task is not None:
+        share = parse_task(task)
         with running.run(cluster) as run:
-            part = job.train_share(source, choice, wanted, output, run)
+            part = job.train_share(source, choice, share, output, run)
         if not running.quiet:
             _show_part(part)
         if json:
@@ -108,12 +105,11 @@ def train(
 
 def _check_together(explicit: set[str]) -> None:
     """Reject options that cannot be combined, and tasks that would share an output path."""
-    modes = [name for name in ("grow", "task", "members") if name in explicit]
-    if len(modes) > 1:
-        raise CommandLineError(f"--{modes[0]} and --{modes[1]} cannot be combined")
-    if not modes:
+    if {"grow", "task"} <= explicit:
+        raise CommandLineError("--grow and --task cannot be combined")
+    mode = "grow" if "grow" in explicit else "task"
+    if mode not in explicit:
         return
-    (mode,) = modes
     refused, why = {"force", "resume"}, "rerun the same command to resume an interrupted part"
     if mode == "grow":
         refused |= {*names_of(MethodOptions), "scale", "seed"}
@@ -121,9 +117,9 @@ def _check_together(explicit: set[str]) -> None:
     for name in sorted(refused & explicit):
         option = name.replace("_", "-")
         raise CommandLineError(f"--{mode} and --{option} cannot be combined", why)
-    if mode != "grow" and "output" not in explicit:
+    if mode == "task" and "output" not in explicit:
         raise CommandLineError(
-            f"--{mode} requires -o: every part needs its own directory", "for example, -o part-3"
+            "--task requires -o: every part needs its own directory", "for example, -o part-3"
         )
 
 

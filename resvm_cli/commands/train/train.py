@@ -129,7 +129,7 @@ def _planned(
 
 
 def train_share(
-    source: TrainingInput, choice: TrainingChoice, wanted: Share | range, target: str, run: Run
+    source: TrainingInput, choice: TrainingChoice, share: Share, target: str, run: Run
 ) -> PartResult:
     """Train some members of a model and save them as a part; existing members are kept."""
     check(source, choice)
@@ -141,21 +141,13 @@ def train_share(
             )
         )
     with _planned(source, choice, run) as (data, plan, rule):
-        members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
-        if members.stop > plan.n_models:
-            raise ParameterError(
-                "{members} is {start}:{stop}, but the model has members 0 to {last}",
-                start=members.start,
-                stop=members.stop,
-                last=plan.n_models - 1,
-            )
+        members = share.of(plan.n_models)
         if not members:
             run.notice(
-                f"nothing to do for task {wanted}: there are more tasks than members"
+                f"nothing to do for task {share}: there are more tasks than members"
                 f" ({plan.n_models})"
             )
             return PartResult(target, members, 0, plan.n_models)
-        share = wanted if isinstance(wanted, Share) else None
         plan, budget = training_budget(plan, data, run, in_rounds=not plan.single)
         part = open_part(target, plan, data, rule, members, share)
         n_before = len(members) - len(part.unfinished())
