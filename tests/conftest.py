@@ -42,7 +42,7 @@ THOROUGH = (
     "api/test_warnings.py",
     "metrics/test_contamination_correction.py",
 )
-THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "training/test_parts.py")
+THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "training/test_train.py")
 THOROUGH += (
     "training/test_expected_performance.py",
     "sklearn/test_estimators.py",

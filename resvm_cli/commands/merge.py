@@ -26,7 +26,7 @@ def merge(
     - `resvm train -P pos.svm -U unl.svm --task 3/16 -o parts/3`
     - `resvm merge parts/* -o model`
     """
-    from resvm_cli.training import parts as job
+    from resvm_cli.training import train as job
 
     with command_run(quiet) as run:
         result = job.merge(parts, output, run, force=force)

@@ -63,9 +63,8 @@ class PartDirectory:
         self.members = range(header["first"], header["last"])
         self.judged: list[list[int]] = header["judged"]  # rows of P and of U
         task = header["task"]
-        self.share = (
-            None if task is None else Share(*task)
-        )  # None: the part of a run that trains all members
+        # a run that trains all members has no share
+        self.share = None if task is None else Share(*task)
         self.description: dict[str, Any] = header["description"]
 
     @classmethod

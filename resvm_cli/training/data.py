@@ -22,14 +22,18 @@ from resvm_cli.rows import BoolArray, DataSummary, IntArray, Rows, note_on_numbe
 from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import ColumnRoles
 from resvm_cli.tables.inputs import RowInput
-from resvm_cli.training.input import QID, TrainingInput
-from resvm_cli.training.row_sets import (
+from resvm_cli.training.input import (
+    QID,
+    READING_THREADS,
+    OpenedFiles,
     RowSets,
     SerialNumbers,
+    TrainingInput,
+    UnlabeledFile,
+    max_kept,
     require_both_sets,
     require_not_positive,
 )
-from resvm_cli.training.set_files import READING_THREADS, OpenedFiles, UnlabeledFile, max_kept
 
 if TYPE_CHECKING:
     from resvm_cli.tables.notes import ColumnExtremes

@@ -16,7 +16,7 @@ from resvm_cli.model.plan import Plan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
-from resvm_cli.training.set_files import KEPT_BYTES
+from resvm_cli.training.input import KEPT_BYTES
 
 # Below about this many multiplications, a second thread is not worth starting.
 SMALL_WORK = 1e8

@@ -16,7 +16,7 @@ import pytest
 from resvm_cli.errors import ResvmError
 from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.run import Run
-from resvm_cli.training.parts import merge
+from resvm_cli.training.train import merge
 from tests.commands.train.test_command import snapshot
 from tests.conftest import SAMPLE, assert_exit, train_arguments
 from tests.programs import run_resvm, start_resvm, until
@@ -107,7 +107,7 @@ def test_a_finished_task_run_again_does_nothing_and_a_damaged_one_is_repaired(
 
 
 def test_parts_of_other_versions_are_refused(problem, resvm, tmp_path):
-    from tests.training.test_parts import _edit
+    from tests.training.test_train import _edit
 
     parts = parts_of(problem, 2, tmp_path, "--n-models", 4)
     _edit(parts[1] / "part.json", lambda header: header["description"]["versions"].update(resvm=""))

@@ -20,7 +20,7 @@ from resvm_cli.files.sources import Source
 from resvm_cli.files.svmlight import parse_pieces, read_file
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
-from resvm_cli.training import set_files
+from resvm_cli.training import input as training_input
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from tests.conftest import write_svm
@@ -63,7 +63,7 @@ def same(first: Rows, second: Rows) -> bool:
 @pytest.mark.parametrize("spacing", [1, 64, 1 << 13])
 @pytest.mark.parametrize("most", [4, 1 << 17])
 def test_fetching_gives_the_rows_that_memory_would(files, name, spacing, most, monkeypatch):
-    monkeypatch.setattr(set_files, "KEPT_NONZEROS", 0)
+    monkeypatch.setattr(training_input, "KEPT_NONZEROS", 0)
     monkeypatch.setattr(sources, "FIRST_SPACING", spacing)
     monkeypatch.setattr(sources, "MAX_MARKS", most)
     expected = Rows.from_dense(FEATURES if name != "all.svm" else FEATURES[LABELS != 2])
@@ -74,7 +74,7 @@ def test_fetching_gives_the_rows_that_memory_would(files, name, spacing, most, m
             wanted = np.array(numbers)
             assert same(data.fetch(wanted), expected.take(wanted))
     with opened(files, name) as again:
-        monkeypatch.setattr(set_files, "KEPT_NONZEROS", 1 << 22)
+        monkeypatch.setattr(training_input, "KEPT_NONZEROS", 1 << 22)
         kept = opened(files, name)
         assert again.description() == kept.description()
         assert again.variance(None) == kept.variance(None)
@@ -97,7 +97,7 @@ def test_the_index_of_a_long_text_stays_small(monkeypatch):
 
 
 def test_u_of_a_labelled_file_lacks_the_label_in_every_block(files, monkeypatch):
-    monkeypatch.setattr(set_files, "KEPT_NONZEROS", 0)
+    monkeypatch.setattr(training_input, "KEPT_NONZEROS", 0)
     with opened(files, "all.svm") as data:
         blocks = data._file.rows.blocks
         monkeypatch.setattr(
@@ -117,7 +117,7 @@ def test_positives_of_a_labelled_file_are_those_of_the_label(files):
 @pytest.mark.parametrize("memory", [0, 1 << 25])
 @pytest.mark.parametrize("name", ["unl.svm", "untidy.bz2"])
 def test_a_pipe_is_spooled_and_read_twice(files, name, memory, monkeypatch):
-    monkeypatch.setattr(set_files, "KEPT_NONZEROS", 0)
+    monkeypatch.setattr(training_input, "KEPT_NONZEROS", 0)
     monkeypatch.setattr(streams, "SPOOL_MEMORY", memory)
     os.mkfifo(files / "pipe")
     content = (files / name).read_bytes()
@@ -170,7 +170,7 @@ def test_a_last_line_without_newline_is_a_row(files):
 
 
 def test_a_file_that_changes_between_the_passes_is_noticed(files, monkeypatch):
-    monkeypatch.setattr(set_files, "KEPT_NONZEROS", 0)
+    monkeypatch.setattr(training_input, "KEPT_NONZEROS", 0)
     with opened(files, "unl.svm") as data:
         path = files / "unl.svm"
         os.utime(path, ns=(0, 0))
@@ -209,7 +209,7 @@ def told(data: TrainingData) -> str:
 @pytest.mark.parametrize("kept", [0, 1 << 22])
 @pytest.mark.parametrize("name", ["unl.svm", "untidy.bz2"])
 def test_rows_of_p_in_u_are_noticed_and_can_be_dropped(files, name, kept, monkeypatch):
-    monkeypatch.setattr(set_files, "KEPT_NONZEROS", kept)
+    monkeypatch.setattr(training_input, "KEPT_NONZEROS", kept)
     write_svm(files / "rest.svm", without := FEATURES[~_equal_to_first(20)])
     with opened(files, name) as data:
         assert "rows of P are also in U" in told(data)
@@ -232,7 +232,7 @@ def _equal_to_first(count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("kept", [0, 1 << 22])
 def test_a_labeled_file_drops_unlabeled_copies_and_scales_without_them(files, kept, monkeypatch):
-    monkeypatch.setattr(set_files, "KEPT_NONZEROS", kept)
+    monkeypatch.setattr(training_input, "KEPT_NONZEROS", kept)
     positive = LABELS == 2
     again = positive & FEATURES.any(axis=1)  # rows without features are not compared
     copies, labels = np.vstack([FEATURES, FEATURES[again]]), np.append(LABELS, 0 * LABELS[again])

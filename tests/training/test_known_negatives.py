@@ -23,8 +23,7 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import OutOfBagSummary
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.parts import merge
-from resvm_cli.training.train import require_same_data, train_on
+from resvm_cli.training.train import merge, require_same_data, train_on
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2)).round(3)
@@ -97,7 +96,7 @@ def test_one_file_gives_the_same_sets_as_three(files, how):
 
 
 def test_a_large_u_is_read_again_without_known_negatives(files, monkeypatch):
-    monkeypatch.setattr("resvm_cli.training.set_files.KEPT_NONZEROS", 0)
+    monkeypatch.setattr("resvm_cli.training.input.KEPT_NONZEROS", 0)
     with opened(one_file(files, "label")) as data:
         assert data.n_kept == 0
         assert sum(len(rows) for rows in data.unlabeled()) == 30

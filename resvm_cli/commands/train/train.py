@@ -47,16 +47,18 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.parts import assemble, open_part, train_missing
 from resvm_cli.training.resource_budget import ResourceBudget, training_budget, work_of
 from resvm_cli.training.train import (
     TrainResult,
     announce,
     as_stored,
+    assemble,
     check,
     make_plan,
+    open_part,
     require_same_data,
     save,
+    train_missing,
     train_plan,
     unfinished_note,
 )

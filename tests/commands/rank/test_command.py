@@ -157,8 +157,8 @@ def test_a_u_too_large_to_keep_gives_the_same_bytes(one_file, tmp_path, resvm):
     first = resvm("rank", *source, "--n-models", 9)
     code = (
         "import sys; from resvm_cli.commands.rank import out_of_bag_scores\n"
-        "from resvm_cli.training import set_files\n"
-        "set_files.KEPT_NONZEROS = 0; out_of_bag_scores.CELLS_AT_ONCE = 1000\n"
+        "from resvm_cli.training import input as training_input\n"
+        "training_input.KEPT_NONZEROS = 0; out_of_bag_scores.CELLS_AT_ONCE = 1000\n"
         "sys.argv[0] = 'resvm'; from resvm_cli.cli import main; main()"
     )
     ran = run(script_command(code, "rank", *source, "--n-models", 9))
