@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resvm_cli.options.option_groups import argument
-from resvm_cli.options.running import FORCE, JSON, QUIET, command_run, output_option
+from resvm_cli.options.shared import FORCE, JSON, QUIET, command_run, output_option
 from resvm_cli.report import training
 
 

@@ -23,7 +23,7 @@ from resvm_cli.options.option_groups import (
     option_text,
     panel_of,
 )
-from resvm_cli.options.training import DataOptions, MethodOptions, TableOptions, given_values
+from resvm_cli.options.shared import DataOptions, MethodOptions, TableOptions, given_values
 from resvm_cli.options.values import parse_choice, parse_kernel
 from resvm_cli.parameters import (
     AUTO_NAMES,

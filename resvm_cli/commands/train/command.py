@@ -13,21 +13,19 @@ from resvm_cli.options.option_groups import (
     fold_options,
     names_of,
 )
-from resvm_cli.options.running import (
+from resvm_cli.options.shared import (
     FORCE,
+    GROUPS,
     JSON,
     SEED,
     TASK,
     ClusterOptions,
-    TrainingRunOptions,
-    output_option,
-)
-from resvm_cli.options.training import (
-    GROUPS,
     DataOptions,
     MethodOptions,
     TableOptions,
+    TrainingRunOptions,
     given_values,
+    output_option,
 )
 from resvm_cli.options.values import parse_task
 from resvm_cli.report import training
