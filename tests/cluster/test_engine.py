@@ -429,23 +429,16 @@ def answers(engine: Any, change: Callable[[Any], Any]) -> Iterator[None]:
         engine._client.run(restore)
 
 
-CHANGES = {
-    "too few results": lambda answer: answer.results.pop() and answer,
-    "results in reverse": lambda answer: answer.results.reverse() or answer,
-    "None": lambda answer: None,
-    "no pickle": lambda answer: (answer, __import__("threading").Lock()),
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_worker_that_gives_a_wrong_answer_is_named(name, cluster):
+def test_an_answer_that_cannot_be_read_is_an_error(cluster):
     from resvm_cli.cluster.engine import connected
     from resvm_cli.errors import ClusterError
 
-    wrong = r"the worker tcp://\S+ sent an unusable answer"
-    with connected(cluster.address, 20) as engine, answers(engine, CHANGES[name]):
+    def spoil(answer: Any) -> Any:
+        return answer, __import__("threading").Lock()  # cannot be pickled
+
+    with connected(cluster.address, 20) as engine, answers(engine, spoil):
         results = engine.run(operator.add, [1], [[n] for n in range(300)], tick, str)
-        with pytest.raises(ClusterError, match=wrong):
+        with pytest.raises(ClusterError, match="a worker sent an unusable answer"):
             list(results)
 
 
