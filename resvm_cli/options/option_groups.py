@@ -6,8 +6,8 @@ group. Options are declared as ``--help`` shows them; those in the parameter tab
 from it. ``--help`` lists the most important options first.
 
 ``--config FILE`` reads options from a TOML file, with one table per command. Its values become
-Click's defaults, so that the command line wins, ranges are checked, and options from a file count as
-given by the user.
+Click's defaults, so that the command line wins, ranges are checked, and options from a file count
+as given by the user.
 """
 
 from __future__ import annotations
