@@ -416,6 +416,8 @@ class UnlabeledFile:
             if len(self.kept) != 1:
                 self.kept = [Rows.concatenate(self.kept)]
             return self.kept[0].take(numbers)
+        if not len(numbers):
+            return Rows.empty()
         if not self.rows.is_text:  # the whole table is read again
             return _chosen(self.unlabeled(sets), numbers)
         bounds, positions = self._index.spans(sets.rows_of_file(numbers))

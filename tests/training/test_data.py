@@ -161,6 +161,12 @@ def test_a_full_disk_while_spooling_is_a_writing_error(files, monkeypatch):
     writer.join(PATIENCE_SECONDS)
 
 
+def test_no_rows_of_a_large_u_can_be_fetched_too(files, monkeypatch):
+    monkeypatch.setattr(training_input, "KEPT_NONZEROS", 0)
+    with opened(files, "unl.svm") as data:
+        assert len(data.fetch(np.zeros(0, np.int64))) == 0
+
+
 def test_a_last_line_without_newline_is_a_row(files):
     path = files / "unl.svm"
     path.write_bytes(path.read_bytes()[:-1])
