@@ -20,8 +20,7 @@ from resvm_cli import __version__
 from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.files.atomic import remove_unfinished
 from resvm_cli.files.streams import guard_stdout
-from resvm_cli.options.config import add_config
-from resvm_cli.options.option_groups import arrange, keep_inputs
+from resvm_cli.options.option_groups import add_config, arrange, keep_inputs
 from resvm_cli.options.values import UsageError, explained
 from resvm_cli.report import terminal
 from resvm_cli.running import parallel

@@ -132,10 +132,6 @@ class SolverError(ModelError):
     """LIBSVM or LIBLINEAR rejected a problem or failed on it."""
 
 
-class MemberTimeout(ModelError):
-    """A solver exceeded its time limit; not a SolverError, as the candidate is not at fault."""
-
-
 class FileError(ResvmError):
     """Reading or writing failed: no such file, no permission, a full disk, a closed stdout."""
 

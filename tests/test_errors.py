@@ -18,7 +18,7 @@ from resvm_cli.report.terminal import in_options
         ("use {folds:4}", "use folds=4", "use --folds 4"),
         ("add {force:True}", "add force=True", "add --force"),
         ("give {positives}", "give positives", "give -P"),
-        ("drop {unchecked:True}", "drop unchecked=True", "drop --no-check"),
+        ("drop {resume:True}", "drop resume=True", "drop --resume"),
     ],
 )
 def test_each_front_end_names_parameters_in_its_own_words(template, python, options):

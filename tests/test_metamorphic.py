@@ -22,10 +22,10 @@ import resvm_cli
 from resvm_cli.commands.predict.predict import predict
 from resvm_cli.commands.predict.scoring import PredictRequest
 from resvm_cli.commands.train.train import train, train_share
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share
 from resvm_cli.training.choice import training_choice
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.parts import merge
+from resvm_cli.training.train import merge
 from tests.api.test_functions import FORMATS, snapshot
 from tests.conftest import write_svm
 
@@ -159,15 +159,15 @@ def test_one_labeled_file_or_two_files_give_the_same_model(data):
 
 
 @few
-@given(data=drawn(), cut=st.integers(1, 2))
-def test_merged_parts_are_the_whole_model(data, cut):
+@given(data=drawn(), n_tasks=st.integers(1, 3))
+def test_merged_parts_are_the_whole_model(data, n_tasks):
     with TemporaryDirectory() as name:
         folder = Path(name)
         source, (choice, _) = two_files(folder, data), training_choice(data.parameters)
         whole = trained(source, data, folder / "whole")
-        parts = [str(folder / "0"), str(folder / "1")]
-        for part, members in zip(parts, (range(cut), range(cut, 3)), strict=True):
-            train_share(source, choice, members, part, Run())
+        parts = [str(folder / str(number)) for number in range(n_tasks)]
+        for number, part in enumerate(parts, 1):
+            train_share(source, choice, Share(number, n_tasks), part, Run())
         merge(parts, str(folder / "merged"), Run())
         assert snapshot(folder / "merged") == whole
 

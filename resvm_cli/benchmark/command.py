@@ -12,16 +12,17 @@ import typer
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import argument, fold_options, option
-from resvm_cli.options.running import (
+from resvm_cli.options.shared import (
     JSON,
     QUIET,
     TASK,
+    ZERO_BASED,
     ClusterOptions,
     TrainingRunOptions,
+    data_option,
     output_option,
     running_option,
 )
-from resvm_cli.options.training import ZERO_BASED, data_option
 from resvm_cli.options.values import parse_choice, parse_number, parse_task
 from resvm_cli.report import terminal
 from resvm_cli.running.run import as_ranges

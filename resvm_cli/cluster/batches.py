@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__
-from resvm_cli.errors import ClusterError
 from resvm_cli.model.ensemble import numeric_fingerprint
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
@@ -55,29 +54,16 @@ class Batch:
     alone: bool = False  # nothing else may run on the cluster at the same time
     n_lost: int = 0  # how often its worker was lost
 
-    def checked(self, answer: Any) -> BatchResult:
-        """Return a worker's answer if it has one result for each of these tasks, in order."""
-        if not isinstance(answer, BatchResult):
-            raise ClusterError(f"{type(answer).__name__} instead of results")
-        if answer.error is None:
-            if len(answer.results) != len(self.tasks):
-                counts = f"{len(answer.results)} instead of {len(self.tasks)}"
-                raise ClusterError(f"wrong number of results, {counts}")
-            numbers = [number for number, _ in answer.results]
-            if numbers != list(range(self.first, self.first + len(self.tasks))):
-                raise ClusterError("results out of order, or for other tasks")
-        return answer
-
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """The results of a batch with their task numbers, the worker, and the time it took.
+    """The results of a batch, in the order of its tasks, the worker, and the time it took.
 
     An error is part of the answer: if it were raised, Dask would keep its traceback, whose frames
     keep the rows in the worker's memory after the run.
     """
 
-    results: list[tuple[int, Any]]
+    results: list[Any]
     worker: str
     seconds: float
     error: Exception | None = None
@@ -134,8 +120,8 @@ class Batches:
                 self._suspects.append(Batch(index, [task], alone=True))
         return True
 
-    def done(self, answer: BatchResult) -> None:
-        self._results.update(answer.results)
+    def done(self, batch: Batch, answer: BatchResult) -> None:
+        self._results.update(enumerate(answer.results, batch.first))
         self._seconds += answer.seconds
         self._n_timed += len(answer.results)
 
@@ -162,8 +148,7 @@ def work(function: Callable[[Any, Any], Any], shared: Shared, batch: Batch) -> B
     worker = import_module("distributed").get_worker().address
     started = time.perf_counter()
     try:
-        tasks = enumerate(batch.tasks, batch.first)
-        results = [(number, function(shared.value, task)) for number, task in tasks]
+        results = [function(shared.value, task) for task in batch.tasks]
     except Exception as error:  # noqa: BLE001 - raised again by the command
         text = "".join(traceback.format_exception(error))
         error.__cause__ = error.__context__ = None  # they have tracebacks too

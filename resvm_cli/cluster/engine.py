@@ -287,7 +287,7 @@ class Cluster:
         answer, n_lost = None, 1
         try:
             if future.status in ("finished", "error"):
-                answer = batch.checked(future.result(timeout=self._timeout))
+                answer = future.result(timeout=self._timeout)
         except (*TIMEOUTS, *CANCELLED):  # its worker is lost
             pass
         except import_module("distributed").KilledWorker:  # Dask has tried several workers
@@ -295,13 +295,16 @@ class Cluster:
         except Exception as error:  # noqa: BLE001 - unpickling an answer may raise anything
             if self._client.status != "running":
                 raise self._gone(_reason(error)) from None
-            raise self._unusable(future, _reason(error)) from None
+            raise ClusterError(
+                f"a worker sent an unusable answer: {_reason(error)}",
+                "see the workers' logs, and restart them with the same installation as here",
+            ) from None
         if answer is not None:
             self._check([answer.worker])
             if answer.error is not None:
                 raise answer.error from RuntimeError(answer.traceback)
             if answer.worker in self._checked:
-                batches.done(answer)
+                batches.done(batch, answer)
                 return
         if not batches.lost(batch, n_lost):
             raise ClusterError(
@@ -309,15 +312,6 @@ class Cluster:
                 " although nothing else was running",
                 "most likely it ran out of memory; see the workers' logs",
             )
-
-    def _unusable(self, future: Any, reason: str) -> ClusterError:
-        """Return the error for an answer that a worker running our code would not send."""
-        holders = self._ask(lambda: self._client.who_has([future])).get(future.key)
-        worker = f"the worker {' or '.join(holders)}" if holders else "a worker"
-        return ClusterError(
-            f"{worker} sent an unusable answer: {reason}",
-            "see the worker's log, and restart it with the same installation as here",
-        )
 
     def _look(self) -> None:
         """Count the workers periodically, and check new ones."""

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from resvm_cli.errors import DataError, FileError, ParameterError, ResvmError
 from resvm_cli.options.option_groups import argument, fold_options, option
-from resvm_cli.options.running import JSON, QUIET, command_run
-from resvm_cli.options.training import ZERO_BASED, TableOptions
+from resvm_cli.options.shared import JSON, QUIET, ZERO_BASED, TableOptions, command_run
 from resvm_cli.options.values import parse_kernel
 from resvm_cli.records import dataclass
 from resvm_cli.report import terminal

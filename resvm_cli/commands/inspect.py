@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from resvm_cli.errors import CommandLineError, Message, ModelError, listed
 from resvm_cli.options.option_groups import argument, fold_options
-from resvm_cli.options.running import JSON, RunningOptions, output_option
-from resvm_cli.options.training import GROUPS, SourceOptions, TableOptions, data_option
+from resvm_cli.options.shared import (
+    GROUPS,
+    JSON,
+    RunningOptions,
+    SourceOptions,
+    TableOptions,
+    data_option,
+    output_option,
+)
 from resvm_cli.report.console import rendered
 from resvm_cli.report.terminal import print_data, print_json
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from resvm_cli.options.option_groups import argument
-from resvm_cli.options.running import FORCE, JSON, QUIET, command_run, output_option
+from resvm_cli.options.shared import FORCE, JSON, QUIET, command_run, output_option
 from resvm_cli.report import training
 
 
@@ -26,7 +26,7 @@ def merge(
     - `resvm train -P pos.svm -U unl.svm --task 3/16 -o parts/3`
     - `resvm merge parts/* -o model`
     """
-    from resvm_cli.training import parts as job
+    from resvm_cli.training import train as job
 
     with command_run(quiet) as run:
         result = job.merge(parts, output, run, force=force)

@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import advanced_option, fold_options, option
-from resvm_cli.options.running import JSON, QUIET, command_run, output_option, running_option
-from resvm_cli.options.training import ZERO_BASED, TableOptions, data_option
+from resvm_cli.options.shared import (
+    JSON,
+    QUIET,
+    ZERO_BASED,
+    TableOptions,
+    command_run,
+    data_option,
+    output_option,
+    running_option,
+)
 from resvm_cli.options.values import parse_choice, single_number
 from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import note, option_name, print_result, say_row

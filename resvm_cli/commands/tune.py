@@ -18,15 +18,18 @@ from resvm_cli.options.option_groups import (
     fold_options,
     table_options,
 )
-from resvm_cli.options.running import (
+from resvm_cli.options.shared import (
+    GROUPS,
     JSON,
     SEED,
     TASK,
     ClusterOptions,
+    DataOptions,
+    TableOptions,
     TrainingRunOptions,
+    given_values,
     output_option,
 )
-from resvm_cli.options.training import GROUPS, DataOptions, TableOptions, given_values
 from resvm_cli.options.values import parse_task
 from resvm_cli.parameter_types import Parameter
 from resvm_cli.parameters import (

@@ -16,16 +16,13 @@ from typing import IO
 import numpy as np
 
 from resvm_cli.errors import DataError
-from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files import streams
 from resvm_cli.files.compression import PIECE, Inflated, inflated
 from resvm_cli.files.streams import STDIN, cannot, name_of, open_source, raw_pieces
-from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, distinct
 
 FIRST_SPACING = 1 << 13
 MAX_MARKS = 1 << 17
-LINE_SPACING = 1 << 15
 END = 1 << 62  # beyond any text
 
 
@@ -193,48 +190,19 @@ class RowIndex:
             self._spacing *= 2
         self._next = self._offsets[-1] + self._spacing
 
-    def add_text(self, start: int, text: bytes) -> None:
-        """Count every line break in this text as the end of a row, without parsing the rows."""
-        counts = np.empty(-(-len(text) // LINE_SPACING), np.int64)
-        tokenizer.newlines(text, LINE_SPACING, counts)
-        for number, count in enumerate(counts.tolist()):
-            position = number * LINE_SPACING
-            if start + position >= self._next:
-                first = start + position == 0
-                line = 0 if first else text.find(b"\n", position) + 1
-                if first or position < line <= position + LINE_SPACING:
-                    self._mark([start + line], [self.n_rows + (not first)])
-            self.n_rows += count
+    def spans(self, numbers: IntArray) -> tuple[list[tuple[int, int]], IntArray]:
+        """Return the bounds of the parts of the text that contain these ascending rows.
 
-    def spans(self, numbers: IntArray) -> Spans:
-        """Find the parts of the text that contain these rows, given in ascending order."""
+        The second result has the positions of the rows among all rows of these parts.
+        """
         offsets, rows = np.array([*self._offsets, END]), np.array([*self._rows, self.n_rows])
         which = np.searchsorted(rows[:-1], numbers, side="right") - 1
-        parts, first, part_of = np.unique(which, return_index=True, return_inverse=True)
+        parts, part_of = np.unique(which, return_inverse=True)
         sizes = rows[parts + 1] - rows[parts]
         before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         within = numbers - rows[which]
-        return Spans(
-            list(zip(offsets[parts].tolist(), offsets[parts + 1].tolist(), strict=True)),
-            [part.tolist() for part in np.split(within, first[1:])],
-            before[part_of] + within,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Spans:
-    """Parts of a text, and the rows to read from them."""
-
-    bounds: list[tuple[int, int]]
-    within: list[list[int]]  # for each part, the rows to read, counted from its start
-    positions: IntArray  # the rows to read, counted over all parts
-
-    def lines(self, texts: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the requested lines from the parts' texts; every line must be a row."""
-        for text, numbers in zip(texts, self.within, strict=True):
-            lines = text.split(b"\n", numbers[-1] + 1)
-            for number in numbers:
-                yield lines[number] + b"\n"
+        bounds = list(zip(offsets[parts].tolist(), offsets[parts + 1].tolist(), strict=True))
+        return bounds, before[part_of] + within
 
 
 def join_texts(texts: Iterator[bytes], size: int) -> Iterator[bytes]:

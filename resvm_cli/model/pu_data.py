@@ -166,11 +166,6 @@ class PUData(ABC):
         )
 
     @property
-    def checked(self) -> bool:
-        """Whether all rows of U were checked."""
-        return True
-
-    @property
     def n_kept(self) -> int:
         """The number of nonzero values of U in memory."""
         return self.summary_unl.n_nonzeros

@@ -5,7 +5,7 @@ were trained on bags; it is read only when a threshold needs it. Files are not t
 digests are checked before parsing, file names are computed instead of taken from the manifest, and
 links are not followed. Formats 1 to 3 can be read. Format 3 is written only if the model uses what
 format 2 lacks: several scalings or kernels, quantile scaling, feature weights, known negatives, the
-encoding of table columns, or a digest of groups or of unchecked text.
+encoding of table columns, or a digest of groups.
 """
 
 from __future__ import annotations
@@ -214,12 +214,8 @@ def _write_members(
 
 def format_of(description: dict[str, Any]) -> int:
     """Return the format number of a manifest with this content: 3 only if 2 is not enough."""
-    data = description["data"]
-    needs_format_3 = (
-        *("scalings" in description, "encoding" in description),
-        *("groups" in data, "text_sha256" in data["unlabeled"]),
-    )
-    return FORMAT if any(needs_format_3) else PLAIN_FORMAT
+    newer = "scalings" in description or "encoding" in description
+    return FORMAT if newer or "groups" in description["data"] else PLAIN_FORMAT
 
 
 def load_model(path: str) -> StoredModel:
@@ -325,6 +321,19 @@ def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
             "use the version of resvm that trained it or a newer one, or train again",
         )
     return stored.plan
+
+
+def require_checked(data: dict[str, Any], path: str) -> None:
+    """Reject a model or part of an older version that counted the rows of U without reading them.
+
+    Its digest of U is computed from text, so it cannot be compared with rows.
+    """
+    if data["unlabeled"].get("sampled"):
+        raise ModelError(
+            f"{path}: an older version of resvm trained it without checking U, so this version"
+            " cannot tell whether the data is the same",
+            "train it again with this version",
+        )
 
 
 def plan_of_part(description: dict[str, Any]) -> ModelPlan:

@@ -26,6 +26,7 @@ from resvm_cli.model_files.directory import (
     MEMBER_ENTRY,
     fits,
     plan_of_part,
+    require_checked,
     require_parent,
 )
 from resvm_cli.model_files.members import MEMBERS, member_entry, member_name, read_member
@@ -62,7 +63,8 @@ class PartDirectory:
         self.members = range(header["first"], header["last"])
         self.judged: list[list[int]] = header["judged"]  # rows of P and of U
         task = header["task"]
-        self.share = None if task is None else Share(*task)  # None if members were given by number
+        # a run that trains all members has no share
+        self.share = None if task is None else Share(*task)
         self.description: dict[str, Any] = header["description"]
 
     @classmethod
@@ -180,6 +182,7 @@ def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
     """Return the parts of a model in order, with notes; reject gaps, overlaps and other models."""
     parts = sorted(map(PartDirectory.read, paths), key=lambda part: part.members.start)
     first = parts[0]
+    require_checked(first.description["data"], first.path)
     notes: list[str] = []
     for part in parts[1:]:
         differing = _differing(first.description, part.description)

@@ -210,16 +210,6 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch("[0-9]{1,9}", text) else None
 
 
-def parse_members(text: str) -> range:
-    """Parse A:B, which means members A to B - 1."""
-    matched = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
-    if matched is None or not int(matched[1]) < int(matched[2]):
-        raise CommandLineError(
-            f"--members must be A:B, such as 0:25 for members 0 to 24, got '{text}'"
-        )
-    return range(int(matched[1]), int(matched[2]))
-
-
 def explained(error: Any, arguments: Sequence[str], commands: Sequence[str]) -> CommandLineError:
     """Return typer's error in our own words, with a hint."""
     context = error.ctx

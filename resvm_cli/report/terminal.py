@@ -28,7 +28,6 @@ SPECIAL = {
     "unlabeled": "-U",
     "output": "-o",
     "threshold": "-T",
-    "unchecked": "--no-check",
     "feature_map": "--map",
 }
 SWITCHED_OFF = {"intervals": "--no-interval"}

@@ -59,7 +59,6 @@ class Run:
     on_notice: Callable[[Text], None] | None = None
     on_remark: Callable[[Text], None] | None = None
     on_announce: Callable[[Text], None] | None = None
-    on_wait: Callable[[], None] | None = None  # called periodically while tasks run; may raise
     notes: list[Text] = field(default_factory=list)
     concerns: list[Text] = field(default_factory=list)
 
@@ -128,15 +127,9 @@ class Run:
         """
         if self.engine is not None:
             return self.engine.run(function, shared, tasks, tick, name)
-
-        def wait() -> None:
-            if self.on_wait is not None:
-                self.on_wait()
-            tick()
-
         if isinstance(tasks, Sequence):
-            return parallel.run(partial(function, shared), tasks, self.workers(), wait)
-        return parallel.stream(partial(function, shared), tasks, self.workers, wait)
+            return parallel.run(partial(function, shared), tasks, self.workers(), tick)
+        return parallel.stream(partial(function, shared), tasks, self.workers, tick)
 
 
 @dataclass(frozen=True)

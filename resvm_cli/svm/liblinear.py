@@ -114,7 +114,7 @@ class LinearTrainer:
             self._nodes.set_closing_values(bag, bias)
             _printed.warning = False
             ctypes.CDLL(None).srand(c_uint(problem.seed & 0xFFFFFFFF))
-            with library.trained(described, parameter, problem.name) as model:
+            with library.trained(described, parameter) as model:
                 weights = copied_numbers(model.w, self._bias_index, np.float64)
         if not np.isfinite(weights).all():
             raise SolverError(

@@ -26,7 +26,7 @@ from resvm_cli.errors import SolverError
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound, timed
+from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -74,10 +74,9 @@ class SolverLibrary:
             raise SolverError(f"{self.name} rejects the problem: {objection.decode()}")
 
     @contextmanager
-    def trained(self, problem: Structure, parameter: Structure, name: str) -> Iterator[Any]:
+    def trained(self, problem: Structure, parameter: Structure) -> Iterator[Any]:
         """Train a member and yield the solver's model, which is freed on exit."""
-        with timed(name):
-            model = self._train(byref(problem), byref(parameter))
+        model = self._train(byref(problem), byref(parameter))
         if not model:
             raise SolverError(f"{self.name} returned no model")
         try:
@@ -304,7 +303,7 @@ def train(problem: Problem, nodes: NodeArray, positive: IntArray, unlabeled: Int
     )
     library().check(described, parameter)
     _blocks.iterations()  # reset the counter
-    with inside_libsvm(), library().trained(described, parameter, problem.name) as model:
+    with inside_libsvm(), library().trained(described, parameter) as model:
         support = copied_numbers(model.sv_indices, model.l, np.int32).astype(np.int64) - 1
         coefficients = copied_numbers(model.sv_coef[0], model.l, np.float64)
         rho = float(model.rho[0])

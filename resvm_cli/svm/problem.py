@@ -1,18 +1,10 @@
-"""An SVM to train, its solution, and the time limit for the solver.
-
-The methods create problems, and the solvers return solutions.
-"""
+"""An SVM to train and its solution: the methods create problems, and the solvers solve them."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
-from resvm_cli.errors import MemberTimeout, Message, SolverError
+from resvm_cli.errors import Message, SolverError
 from resvm_cli.parameters import ScalingName, SolverName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -77,48 +69,3 @@ def require_sound(n_support: int, numbers: FloatArray) -> None:
             "LIBSVM returned numbers that are not finite",
             Message("scale the features, or lower {c_unl}, {gamma}, {coef0} or {degree}"),
         )
-
-
-# The current solver call of each thread, by thread id: its start time and the member's name.
-_solver_calls: dict[int, tuple[float, str]] = {}
-_time_is_limited = False
-
-
-def limit_members(seconds: float) -> Callable[[], None]:
-    """Start timing members; return a function that raises MemberTimeout if one takes too long.
-
-    A C call cannot be canceled, so the thread that waits for results calls this function and ends
-    the program.
-    """
-    global _time_is_limited
-    _time_is_limited = True
-
-    def watch() -> None:
-        now = time.monotonic()
-        for began, name in list(_solver_calls.values()):
-            if now - began > seconds:
-                raise MemberTimeout(
-                    f"{name}: the solver has not finished after {now - began:.0f} s",
-                    Message(
-                        "scale the features ({scale:standard}), lower {c_unl}, raise {tolerance},"
-                        " or allow more time ({member_timeout})"
-                    ),
-                )
-
-    return watch
-
-
-def members_are_limited() -> bool:
-    """Whether each member must be trained in its own timed call."""
-    return _time_is_limited
-
-
-@contextmanager
-def timed(name: str) -> Iterator[None]:
-    """Record that the current thread is in a solver call for this member."""
-    thread = threading.get_ident()
-    _solver_calls[thread] = time.monotonic(), name
-    try:
-        yield
-    finally:
-        del _solver_calls[thread]

@@ -19,9 +19,7 @@ from resvm_cli.svm.problem import (
     Problem,
     Solution,
     iteration_limit,
-    members_are_limited,
     require_sound,
-    timed,
 )
 from resvm_cli.svm.products import ScratchBuffer
 
@@ -116,28 +114,10 @@ def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]])
     )
     coefficients = np.empty((len(problems), len(bags.numbers)))
     rhos, steps = np.empty(shape), np.empty(shape, np.int64)
-    if members_are_limited():  # each member needs its own timed call
-        for line, number in np.ndindex(shape):
-            bag = bags.part(range(number, number + 1))
-            own = coefficients[line, bags.starts[number] : bags.starts[number + 1]]
-            cell = line, slice(number, number + 1)
-            with timed(problems[line][number].name):
-                _call(values, bag, cache_mb, settings[cell], own, rhos[cell], steps[cell])
-    else:
-        _call(values, bags, cache_mb, settings, coefficients, rhos, steps)
-    limits = np.array([iteration_limit(int(count)) for count in np.diff(bags.starts)])
-    return Solved(bags, coefficients, rhos, steps < limits)
-
-
-def _call(
-    values: FloatArray,
-    bags: Bags,
-    cache_mb: float,
-    settings: FloatArray,
-    *found: FloatArray | IntArray,
-) -> None:
     max_rows = int(np.diff(bags.starts).max())
     n_lines = min(2 * max_rows, int(cache_mb * 1e6) // (4 * max_rows))
     lines = _kernel_lines.first(max(n_lines, _blocks.MIN_LINES) * max_rows + _blocks.LINE_PADDING)
     given = values, len(values), bags.numbers, bags.starts, bags.n_positive, bags.n_negative
-    _blocks.solve(*given, settings, lines, *found)
+    _blocks.solve(*given, settings, lines, coefficients, rhos, steps)
+    limits = np.array([iteration_limit(int(count)) for count in np.diff(bags.starts)])
+    return Solved(bags, coefficients, rhos, steps < limits)

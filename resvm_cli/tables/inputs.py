@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.compression import PIECE
 from resvm_cli.files.file_kinds import (
     first_line,
     has_pairs,
@@ -210,16 +209,9 @@ class RowInput:
             f"labels in the file: {listed}" if listed else None,
         )
 
-    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
-        """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes.
-
-        Bytes that were read to detect the format are included, even if they came from a pipe.
-        """
-        if self._started:
-            text = self._started.pop()
-            if size == PIECE or self.source.plain_path is None:
-                return text
-        return self.source.pieces(size)
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the decompressed bytes from the beginning, even if some came from a pipe."""
+        return self._started.pop() if self._started else self.source.pieces()
 
     def blocks(
         self,

@@ -21,14 +21,18 @@ from resvm_cli.rows import BoolArray, DataSummary, IntArray, Rows, note_on_numbe
 from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import ColumnRoles
 from resvm_cli.tables.inputs import RowInput
-from resvm_cli.training.input import QID, TrainingInput
-from resvm_cli.training.row_sets import (
+from resvm_cli.training.input import (
+    QID,
+    READING_THREADS,
+    OpenedFiles,
     RowSets,
     SerialNumbers,
+    TrainingInput,
+    UnlabeledFile,
+    max_kept,
     require_both_sets,
     require_not_positive,
 )
-from resvm_cli.training.set_files import READING_THREADS, OpenedFiles, UnlabeledFile, max_kept
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,7 +55,6 @@ class TrainingData(PUData):
         self._run = run
         self._extremes: ColumnExtremes | None = None  # only for table columns
         self.positives = Rows.empty()
-        self._text_digests: dict[str, Any] | None = None  # only if U is not checked
         self._serials = SerialNumbers()
         self._qids: list[IntArray] = []  # in file order, only if groups are given by qid
         self._repeated: RepeatedRows | None = None  # None: not searched for
@@ -90,10 +93,6 @@ class TrainingData(PUData):
         self._files.close()
 
     @property
-    def checked(self) -> bool:
-        return not self.input.unchecked
-
-    @property
     def n_unlabeled(self) -> int:
         return self._sets.n_unlabeled
 
@@ -114,14 +113,6 @@ class TrainingData(PUData):
             known = self._row_ids.known_in_order(), self._row_ids.is_known
         values = self._weights.of_rows(len(self.positives), known)
         return PositiveWeights.from_values(values, self._weights.name)
-
-    def description(self) -> dict[str, Any]:
-        """Describe the data for the manifest; an unchecked U is described by its text."""
-        description = super().description()
-        if self._text_digests is not None:
-            numbers = {"rows": self.n_unlabeled, "nonzeros": None}
-            description["unlabeled"] = numbers | self._text_digests
-        return description
 
     def ids(self) -> list[str]:
         """Return the ids of P, U and known negatives; rows without one get their number."""
@@ -167,11 +158,7 @@ class TrainingData(PUData):
 
     def fetch_unlabeled(self, numbers: IntArray) -> Rows:
         """Return the rows of U with these ascending numbers."""
-        rows = self._file.fetch(numbers, self._sets)
-        if self.input.unchecked:
-            self.summary_unl.max_index = rows.max_index
-            _ = self.n_features  # rejects features beyond the declared number
-        return rows
+        return self._file.fetch(numbers, self._sets)
 
     def read_alike(self, path: str) -> Iterator[Block]:
         """Yield the rows of another file, with the same features as P and U."""
@@ -210,10 +197,6 @@ class TrainingData(PUData):
             self._extremes = ColumnExtremes()
         if known is not None and not known.is_text:
             self._read_positives(known)
-        if source.unchecked:
-            self._text_digests = self._file.count(self._run)
-            self._sets = RowSets(self._file.n_rows, len(self.positives))
-            return
         labels: set[float] = set()
         if source.data is not None:
             labels = self._read_labeled()
@@ -412,7 +395,7 @@ class TrainingData(PUData):
     def _note_sets(self) -> None:
         """Add notes if P and U seem to be swapped or to overlap."""
         labels = self._highest_label_pos, self._lowest_label_unl
-        if self.input.data is not None or not self.checked:
+        if self.input.data is not None:
             labels = math.nan, math.nan
         if note := swapped_note(*labels, len(self.positives), self.n_unlabeled):
             self.notes.append(note)

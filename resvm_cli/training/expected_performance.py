@@ -42,9 +42,8 @@ class OutOfBagSummary:
 
     groups: tuple[Group, ...]  # standardized
     decision: DecisionRule
-    table: (
-        OutOfBag | None
-    )  # rows that at least one member has not seen; None if no rows were sampled
+    # rows that at least one member has not seen; None if no rows were sampled
+    table: OutOfBag | None
 
     @classmethod
     def from_values(
@@ -56,9 +55,8 @@ class OutOfBagSummary:
         if not len(sample):
             return cls(groups, decision, None)
         if len(groups) > 1:
-            n_u = int(
-                np.searchsorted(sample.unlabeled, plan.rows_unl)
-            )  # known negatives come after U
+            # known negatives come after U
+            n_u = int(np.searchsorted(sample.unlabeled, plan.rows_unl))
             of_u = slice(len(sample.positive), len(sample.positive) + n_u)
             groups = tuple(_standardized(each, values[each.columns, of_u]) for each in groups)
         blocks = []

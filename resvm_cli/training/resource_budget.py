@@ -16,7 +16,7 @@ from resvm_cli.model.plan import Plan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
-from resvm_cli.training.set_files import KEPT_BYTES
+from resvm_cli.training.input import KEPT_BYTES
 
 # Below about this many multiplications, a second thread is not worth starting.
 SMALL_WORK = 1e8
@@ -120,7 +120,7 @@ def _row_lengths(data: PUData) -> tuple[float, float]:
         return (len(data.scaling.indices),) * 2
     of_pos = data.summary_pos.n_nonzeros / max(1, len(data.positives))
     of_unl = data.summary_unl.n_nonzeros / max(1, data.n_unlabeled)
-    return of_pos, of_unl if data.checked else of_pos
+    return of_pos, of_unl
 
 
 def _bag_rows(plan: Plan) -> float:

@@ -1,34 +1,44 @@
-"""Train a model on P and U that have already been read: its plan, members and manifest."""
+"""Train a model on P and U that have already been read: its plan, members and manifest.
+
+Members may also be trained into part directories, which save each member when it is finished. A
+model joined from parts is byte-for-byte identical to that of a single run.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.errors import Message, ModelError, ParameterError, Text
-from resvm_cli.files.streams import STDIN
 from resvm_cli.model.ensemble import Group, numeric_fingerprint
-from resvm_cli.model.members import Part, rows_drawn, train_part
+from resvm_cli.model.members import Part, rows_drawn, train_part, train_parts
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.out_of_bag import TrainingRows
+from resvm_cli.model.out_of_bag import OutOfBagSample, TrainingRows
 from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
-from resvm_cli.model_files.directory import StoredModel, save_model, stored_plan
-from resvm_cli.model_files.members import format_members
+from resvm_cli.model_files.directory import (
+    StoredModel,
+    check_model_target,
+    require_checked,
+    save_model,
+    stored_plan,
+)
+from resvm_cli.model_files.members import format_members, member_name, parse_members
+from resvm_cli.model_files.parts import MemberRecord, PartDirectory, join_parts
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
-from resvm_cli.running.run import Run
+from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import package_version
 from resvm_cli.svm.problem import Problem
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import (
     ExpectedPerformance,
     OutOfBagSummary,
@@ -41,7 +51,10 @@ from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 DENSE_BYTES = 40
 MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # warn if more than half of a large P is in no bag
 SLOW_SECONDS = 60.0  # warn if no member is finished for this long
-DIGESTS = ("sha256", "text_sha256")
+# Members trained and saved together, per worker: few if bags are large, so that an interruption
+# costs little.
+MEMBERS_PER_BATCH = 8
+ROWS_PER_BATCH = 4000
 UNFINISHED = {
     "libsvm": "scale the features ({scale:auto}) or lower {c_unl}",
     "liblinear": "these members are approximate; lower {c_unl} or {bias}, or use {solver:libsvm},"
@@ -65,14 +78,8 @@ def check(source: TrainingInput, choice: TrainingChoice) -> None:
     """Reject inputs and parameters that cannot work, before any file is read."""
     source.check()
     choice.check()
-    params = choice.params
     if source.weights is not None:
-        require_weighted_draws(params.method)
-    if source.unchecked and Kernel(params.kernel).uses_gamma and params.gamma == "scale":
-        raise ParameterError(
-            "{unchecked:True} needs a number for {gamma}, or {kernel:linear}: {gamma:scale} is"
-            " computed from all rows of U"
-        )
+        require_weighted_draws(choice.params.method)
 
 
 def make_plan(data: PUData, choice: TrainingChoice) -> ModelPlan:
@@ -275,7 +282,7 @@ def redrawn_rows(
 ) -> tuple[ModelPlan, Sequence[Problem], TrainingRows]:
     """Check that the data matches the model; return the plan, the redrawn bags and their rows."""
     plan = stored_plan(stored, path)
-    require_same_data(stored, path, data, run)
+    require_same_data(stored, path, data)
     plan = plan.with_weights(data.positive_weights)
     problems = plan.problems(range(plan.n_models))
     for text in data.notes:
@@ -284,24 +291,24 @@ def redrawn_rows(
     return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
 
 
-def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) -> None:
+def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
     """Reject data whose row counts or digests differ from those of the model's training data."""
     trained: dict[str, Any] = stored.manifest["data"]
-    here_now = data.description()
-    there, here = (each["positive"].get("weights_sha256") for each in (trained, here_now))
-    _require_same("weights", there, here, path)
-    groups, data_now = here_now.get("groups"), here_now
-    if trained["unlabeled"].get("sampled"):
-        here_now = _sampled(stored, data, run)
-    there, here = ((each.get("negative") or {}).get("sha256") for each in (trained, data_now))
-    _require_same("known_negatives", there, here, path)
+    require_checked(trained, path)
+    given = data.description()
+    for name, which, key in (
+        ("weights", "positive", "weights_sha256"),
+        ("known_negatives", "negative", "sha256"),
+    ):
+        there, here = ((each.get(which) or {}).get(key) for each in (trained, given))
+        _require_same(name, there, here, path)
     for which, letter in (("positive", "P"), ("unlabeled", "U")):
-        there, here = trained[which], here_now[which]
+        there, here = trained[which], given[which]
         if there["rows"] != here["rows"]:
             difference = f"{there['rows']:,} rows, but this data has {here['rows']:,}"
-        elif any(there[key] != here.get(key) for key in DIGESTS if key in there):
-            what = "different text" if "sampled" in there else "different rows or a different order"
-            difference = f"{here['rows']:,} rows, as in this data, but {what}"
+        elif there["sha256"] != here["sha256"]:
+            same = f"{here['rows']:,} rows, as in this data"
+            difference = f"{same}, but different rows or a different order"
         else:
             continue
         raise ModelError(
@@ -309,7 +316,7 @@ def require_same_data(stored: StoredModel, path: str, data: PUData, run: Run) ->
             Message("give the files it was trained on, or leave {model} out to train on these"),
         )
     if "groups" in trained:  # format 2 does not record groups
-        _require_same("groups", trained["groups"], groups, path)
+        _require_same("groups", trained["groups"], given.get("groups"), path)
 
 
 def _require_same(name: str, there: object, here: object, path: str) -> None:
@@ -328,22 +335,104 @@ def _require_same(name: str, there: object, here: object, path: str) -> None:
     )
 
 
-def _sampled(stored: StoredModel, data: PUData, run: Run) -> dict[str, Any]:
-    """Return the description of these files as if U were unchecked."""
-    source = data.input if isinstance(data, TrainingData) else None
-    if source is None or source.data is not None or STDIN in (source.positives, source.unlabeled):
-        raise ModelError(
-            Message("the model was trained with {unchecked:True} on {positives} and {unlabeled}"),
-            Message("give the same files as {positives} and {unlabeled}"),
-        )
-    unchecked = TrainingInput(
-        source.positives,
-        source.unlabeled,
-        zero_based=source.zero_based,
-        precomputed=source.precomputed,
-        weights=source.weights,
-        features=stored.manifest["n_features"],
-        unchecked=True,
+def open_part(
+    target: str,
+    plan: ModelPlan,
+    data: PUData,
+    rule: RuleName,
+    members: range,
+    share: Share | None = None,
+) -> PartDirectory:
+    """Open the part for these members: create it, or continue an existing one."""
+    sample = OutOfBagSample.from_plan(plan)
+    return PartDirectory.opened(
+        target,
+        members,
+        {**describe(plan, data, plan.groups()), "rule": rule},
+        [sample.positive.tolist(), sample.unlabeled.tolist()],
+        share,
     )
-    with TrainingData(unchecked, run) as sampled:
-        return sampled.description()
+
+
+def train_missing(
+    part: PartDirectory, plan: ModelPlan, budget: ResourceBudget, data: PUData, run: Run
+) -> Iterator[Part]:
+    """Train the members that are missing from a part, and save each batch."""
+    missing = part.unfinished()
+    if not missing:
+        return
+    run = replace(run, jobs=budget.threads)
+    watch = watch_members(plan, len(part.members), run)
+    done_before = len(part.members) - len(missing)
+
+    def tick(done: int) -> None:
+        watch(done_before + done)
+
+    largest = max(each.bag_size for each in plan.plans)
+    length = budget.threads * max(1, min(MEMBERS_PER_BATCH, ROWS_PER_BATCH // largest))
+    at_once = budget.members_at_once or len(missing)
+    for first in range(0, len(missing), at_once):
+        batches = list(_batches(missing[first : first + at_once], length))
+        for trained in train_parts(plan, batches, data, run, tick):
+            texts = format_members(trained.ensemble)
+            for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
+                part.add(number, text(), trained.converged[place], trained.values[place])
+            yield trained
+        done_before += min(at_once, len(missing) - first)
+
+
+def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
+    """Split the numbers into ranges of consecutive numbers, each at most ``length`` long."""
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number != last + 1 or number - first == length:
+            yield range(first, last + 1)
+            first = number
+        last = number
+    yield range(first, last + 1)
+
+
+def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -> TrainResult:
+    """Join the parts in these directories and write the model."""
+    check_model_target(target, force=force)
+    parts, notes = join_parts(paths)
+    manifest, plan, summary = assemble(parts, target, force=force)
+    for text in (*notes, *unfinished_note(plan, manifest["unconverged"])):
+        run.notice(text)
+    expected = ExpectedPerformance.from_table(summary.decision, summary.table)
+    return TrainResult(target, manifest, plan, expected, tuple(run.notes))
+
+
+def assemble(
+    parts: Sequence[PartDirectory], target: str, *, force: bool
+) -> tuple[dict[str, Any], ModelPlan, OutOfBagSummary]:
+    """Write the complete model from its parts; return its manifest, plan and out-of-bag summary."""
+    records = [(part, part.record(number)) for part in parts for number in part.members]
+    values = np.array([record.values for _, record in records])
+    n_unconverged = sum(not record.converged for _, record in records)
+    description = dict(parts[0].description)
+    rule = description.pop("rule")
+    plan, groups = ModelPlan.from_description(description)
+    sample = OutOfBagSample(*(np.array(numbers, np.int64) for numbers in parts[0].judged))
+    summary = OutOfBagSummary.from_values(plan, rule, sample, values)
+
+    kernels = [group.kernel for group in groups for _ in group.members]
+    manifest = save_model(
+        target,
+        [partial(_text_of, *each, kernel) for each, kernel in zip(records, kernels, strict=True)],
+        complete(description, summary, n_unconverged),
+        force=force,
+        out_of_bag=summary.table,
+    )
+    return manifest, plan, summary
+
+
+def _text_of(part: PartDirectory, record: MemberRecord, kernel: Kernel) -> bytes:
+    """Return a member's text; reject one that cannot be read back, although its digest is right."""
+    name, text = f"{part.path}/{member_name(record.number)}", part.text(record)
+    read = parse_members([(name, text)], [Group(kernel, range(1))], single=False)
+    if len(read.members[0].support) != record.entry["support_vectors"]:
+        raise ModelError(
+            f"{name}: the number of support vectors differs from its record", "train the part again"
+        )
+    return text

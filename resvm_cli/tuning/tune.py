@@ -160,8 +160,6 @@ def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> SearchResul
             "{auto:True} scores out of bag, which {method:" + params.method + "} cannot do",
             "use tune, which can also use cross-validation",
         )
-    if not data.checked:
-        raise ParameterError("give either {auto:True} or {unchecked:True}, not both")
     settings = TuningSettings(
         base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
         axes=tuple(_fixed_axes(params, kept)),

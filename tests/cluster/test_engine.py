@@ -215,12 +215,6 @@ def test_auto_needs_the_environment(problem, tmp_path):
     assert (ran.code, "--cluster auto needs DASK_SCHEDULER_ADDRESS" in ran.err) == (2, True)
 
 
-def test_a_limit_on_a_members_time_is_refused_where_others_train(problem, tmp_path):
-    limited = ["--cluster", "tcp://127.0.0.1:9", "--member-timeout", 5]
-    ran = run_resvm(*train_arguments(problem), *limited, cwd=tmp_path)
-    assert (ran.code, "give either --member-timeout or --cluster, not both" in ran.err) == (2, True)
-
-
 def test_workers_must_have_our_versions_and_another_cpu_is_announced(cluster, monkeypatch):
     from resvm_cli.cluster import batches, engine
     from resvm_cli.errors import ClusterError
@@ -300,9 +294,9 @@ def test_a_share_of_a_model_and_a_grown_one_have_the_bytes_of_one_machine(
     common = train_arguments(problem)
     whole = [*common, "-q", "-j", 1, "--n-models", 12, "-o", tmp_path / "here"]
     assert run_resvm(*whole).code == 0
-    parts = {"one": ["--members", "0:5"], "two": ["--members", "5:6"], "three": ["--task", "2/2"]}
-    for name, which in parts.items():
-        ran = run_resvm(*common, *at, "--n-models", 12, *which, "-o", tmp_path / name)
+    parts = {"one": "1/4", "two": "2/4", "three": "2/2"}
+    for name, task in parts.items():
+        ran = run_resvm(*common, *at, "--n-models", 12, "--task", task, "-o", tmp_path / name)
         assert ran.code == 0, ran.err
     joined = run_resvm("merge", *(tmp_path / name for name in parts), "-o", tmp_path / "joined")
     assert joined.code == 0, joined.err
@@ -435,23 +429,16 @@ def answers(engine: Any, change: Callable[[Any], Any]) -> Iterator[None]:
         engine._client.run(restore)
 
 
-CHANGES = {
-    "too few results": lambda answer: answer.results.pop() and answer,
-    "results in reverse": lambda answer: answer.results.reverse() or answer,
-    "None": lambda answer: None,
-    "no pickle": lambda answer: (answer, __import__("threading").Lock()),
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_worker_that_gives_a_wrong_answer_is_named(name, cluster):
+def test_an_answer_that_cannot_be_read_is_an_error(cluster):
     from resvm_cli.cluster.engine import connected
     from resvm_cli.errors import ClusterError
 
-    wrong = r"the worker tcp://\S+ sent an unusable answer"
-    with connected(cluster.address, 20) as engine, answers(engine, CHANGES[name]):
+    def spoil(answer: Any) -> Any:
+        return answer, __import__("threading").Lock()  # cannot be pickled
+
+    with connected(cluster.address, 20) as engine, answers(engine, spoil):
         results = engine.run(operator.add, [1], [[n] for n in range(300)], tick, str)
-        with pytest.raises(ClusterError, match=wrong):
+        with pytest.raises(ClusterError, match="a worker sent an unusable answer"):
             list(results)
 
 

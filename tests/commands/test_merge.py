@@ -16,7 +16,7 @@ import pytest
 from resvm_cli.errors import ResvmError
 from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.run import Run
-from resvm_cli.training.parts import merge
+from resvm_cli.training.train import merge
 from tests.commands.train.test_command import snapshot
 from tests.conftest import SAMPLE, assert_exit, train_arguments
 from tests.programs import run_resvm, start_resvm, until
@@ -40,6 +40,13 @@ def parts_of(folder: Path, count: int, target: Path, *more: object) -> list[Path
         )
         assert (ran.code, ran.out) == (0, b""), ran.err
     return [path for path in paths if path.exists()]
+
+
+def interrupted(command: list[object], part: Path) -> None:
+    """Train all members into a part like that of a run killed before it wrote the model."""
+    assert_exit(run_resvm(*command, "--task", "1/1", "-o", part), 0)
+    header = read_sealed(str(part / "part.json"))
+    write_sealed(str(part / "part.json"), header | {"task": None})
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -76,11 +83,11 @@ def test_missing_tasks_are_named_as_an_array_takes_them(problem, resvm, tmp_path
     assert ran.code == 4
     assert "7 of 10 members are missing: 3-9" in ran.err
     assert "run these tasks of 5 again: 2-5 (Slurm: sbatch --array=2-5 ..." in ran.err
-    # parts made by --members have no task number, so only members are listed
-    common = [*train_arguments(problem), "--n-models", 10]
-    assert resvm(*common, "--members", "0:4", "-o", tmp_path / "by-number").code == 0
-    ran = resvm("merge", tmp_path / "by-number", "-o", tmp_path / "joined")
-    assert "6 of 10 members are missing: 4-9" in ran.err
+    # the part of an interrupted run has no task number, so only members are listed
+    interrupted([*train_arguments(problem), "--n-models", 10], tmp_path / "m.part")
+    (tmp_path / "m.part/members/00003.json").unlink()
+    ran = resvm("merge", tmp_path / "m.part", "-o", tmp_path / "joined")
+    assert "1 of 10 members are missing: 3" in ran.err
     assert "--array" not in ran.err
 
 
@@ -100,7 +107,7 @@ def test_a_finished_task_run_again_does_nothing_and_a_damaged_one_is_repaired(
 
 
 def test_parts_of_other_versions_are_refused(problem, resvm, tmp_path):
-    from tests.training.test_parts import _edit
+    from tests.training.test_train import _edit
 
     parts = parts_of(problem, 2, tmp_path, "--n-models", 4)
     _edit(parts[1] / "part.json", lambda header: header["description"]["versions"].update(resvm=""))
@@ -122,9 +129,8 @@ def test_a_part_is_not_written_into_a_directory_of_something_else(problem, model
     ("arguments", "words"),
     [
         (["--task", "1/2"], "--task requires -o"),
-        (["--task", "1/2", "--members", "0:2", "-o", "x"], "cannot be combined"),
+        (["--task", "1/2", "--grow", "60", "-o", "x"], "--grow and --task cannot be combined"),
         (["--task", "1/2", "--force", "-o", "x"], "--task and --force cannot be combined"),
-        (["--members", "40:60", "-o", "x"], "the model has members 0 to 49"),
         (["--grow", "60", "--n-pos", "5"], "--grow and --n-pos cannot be combined"),
     ],
 )
@@ -201,7 +207,7 @@ def test_weighted_members_are_resumed_to_the_same_bytes(problem, resvm, tmp_path
     command = [*train_arguments(problem), *SETTINGS["weighted"], "--n-models", 6]
     for name, jobs in (("one", 1), ("two", 2)):
         assert resvm(*command, "-j", jobs, "-o", tmp_path / name).code == 0
-    assert resvm(*command, "--members", "0:6", "-o", tmp_path / "model.part").code == 0
+    interrupted(command, tmp_path / "model.part")
     for number in (1, 4):
         (tmp_path / "model.part" / "members" / f"{number:05d}.json").unlink()
     ran = resvm(*command, "--resume", "-o", tmp_path / "model")
@@ -210,10 +216,10 @@ def test_weighted_members_are_resumed_to_the_same_bytes(problem, resvm, tmp_path
 
 
 def test_an_interrupted_training_may_be_forgotten(problem, resvm, tmp_path):
-    command = [*train_arguments(problem), "--n-models", 4, "-o"]
-    assert resvm(*command, tmp_path / "model.part", "--members", "0:4").code == 0
-    assert resvm(*command, tmp_path / "model").code == 2
-    assert resvm(*command, tmp_path / "model", "--force").code == 0
+    command = [*train_arguments(problem), "--n-models", 4]
+    interrupted(command, tmp_path / "model.part")
+    assert resvm(*command, "-o", tmp_path / "model").code == 2
+    assert resvm(*command, "-o", tmp_path / "model", "--force").code == 0
     assert not (tmp_path / "model.part").exists()
 
 
@@ -236,13 +242,13 @@ def test_a_part_whose_model_is_there_is_taken_away_and_no_other(problem, resvm, 
     target, place = tmp_path / "model", tmp_path / "model.part"
     assert resvm(*command, "-o", target).code == 0
     whole = snapshot(target)
-    assert resvm(*command, "--members", "0:4", "-o", place).code == 0
+    interrupted(command, place)
     # killed after the model was written: the part is no longer needed
     for more in ([], ["--resume"]):
         ran = resvm(*command, *more, "-o", target)
         assert (ran.code, "a model already exists there" in ran.err) == (2, True)
         assert not place.exists()
-    assert resvm(*command, "--seed", 1, "--members", "0:4", "-o", place).code == 0
+    interrupted([*command, "--seed", 1], place)
     members = snapshot(place)
     assert resvm(*command, "-o", target).code == 2
     assert resvm(*train_arguments(problem), "--grow", 6, "-o", target).code == 2
@@ -340,7 +346,7 @@ def killed(problem, tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed")
     command = [*train_arguments(problem), "--n-models", 3]
     assert_exit(run_resvm(*command, "-o", folder / "m"), 0)
-    assert_exit(run_resvm(*command, "--members", "0:3", "-o", folder / "m.part"), 0)
+    interrupted(command, folder / "m.part")
     return folder
 
 
@@ -375,3 +381,12 @@ def test_parts_of_another_model_are_kept(killed, problem, resvm, tmp_path):
     assert_exit(resvm(*command, "--n-models", 3, "--resume"), 2, "already exists there")
     assert_exit(resvm(*command, "--grow", 3), 2, "--grow must be above 3, the model's current size")
     assert len(list((folder / "m.part/members").iterdir())) == 6
+
+
+def test_parts_of_unchecked_rows_are_not_merged(problem, resvm, tmp_path):
+    parts = parts_of(problem, 1, tmp_path, "--n-models", 2, "-q")
+    header = read_sealed(str(parts[0] / "part.json"))
+    header["description"]["data"]["unlabeled"] |= {"nonzeros": None, "sampled": True}
+    write_sealed(str(parts[0] / "part.json"), header)
+    merged = resvm("merge", *parts, "-o", tmp_path / "m")
+    assert_exit(merged, 4, "older version of resvm trained it without checking U", "train it again")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.commands.tune import train_command
-from resvm_cli.options.training import DataOptions, TableOptions
+from resvm_cli.options.shared import DataOptions, TableOptions
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.tune import TuneRequest

@@ -15,7 +15,6 @@ import scipy.sparse
 
 from resvm_cli.files.file_kinds import ForeignFormat, kind_of, require_svmlight, separator_of
 from resvm_cli.report.terminal import option_name
-from tests.conftest import train_arguments
 
 
 def npz() -> bytes:
@@ -179,15 +178,6 @@ def test_a_pipe_is_recognised_and_named(model, resvm):
     ran = resvm("predict", model, "-", stdin=CSV)
     assert ran.code == 3
     assert "stdin: a table, but the model was not trained on one" in ran.err
-
-
-def test_a_table_is_recognised_where_rows_are_not_checked(problem, resvm, tmp_path):
-    (tmp_path / "u.csv").write_bytes(CSV * 400)
-    arguments = train_arguments(problem)
-    arguments[arguments.index("-U") + 1] = tmp_path / "u.csv"
-    ran = resvm(*arguments, "--no-check", "--features", 5, "-g", 1, "-o", tmp_path / "m")
-    assert ran.code == 2
-    assert "is not svmlight text" in ran.err
 
 
 def advice(text: bytes) -> str:

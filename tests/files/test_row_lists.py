@@ -23,7 +23,7 @@ from resvm_cli.model.pu_data import PositiveWeights
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
-from resvm_cli.training import set_files
+from resvm_cli.training import input as training_input
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from tests.conftest import SAMPLE, train_arguments, write_svm
@@ -65,7 +65,7 @@ def dense(rows):
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("data", "names"), [("all.svm", None), ("bare.svm", "names.txt")])
 def test_rows_of_listed_ids_are_p_and_the_others_u(folder, data, names, packed, kept, monkeypatch):
-    monkeypatch.setattr(set_files, "KEPT_NONZEROS", kept)
+    monkeypatch.setattr(training_input, "KEPT_NONZEROS", kept)
     if packed:
         (folder / data).write_bytes(gzip.compress((folder / data).read_bytes()))
     others = np.setdiff1d(np.arange(60), KNOWN)

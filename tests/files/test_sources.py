@@ -6,13 +6,11 @@ import os
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from resvm_cli.errors import DataError
-from resvm_cli.files import sources
 from resvm_cli.files.compression import PIECE
-from resvm_cli.files.sources import RowIndex, Source
+from resvm_cli.files.sources import Source
 
 TEXT = bytes(range(256)) * (3 * PIECE // 256)
 
@@ -44,22 +42,6 @@ def test_passes_that_go_on_at_once_do_not_disturb_each_other(source):
     assert read[0] == TEXT
     assert read[1] == TEXT
     assert b"".join(source.pieces()) == TEXT
-
-
-@pytest.mark.parametrize("spacing", [4, 1 << 20])
-def test_lines_that_were_only_counted_are_found_again(spacing, monkeypatch):
-    monkeypatch.setattr(sources, "LINE_SPACING", spacing)
-    monkeypatch.setattr(sources, "FIRST_SPACING", spacing)
-    lines = [f"{number} 1:{number * number}\n".encode() for number in range(50)]
-    text = b"".join(lines)
-    index = RowIndex()
-    for start in range(0, len(text), 64):
-        index.add_text(start, text[start : start + 64])
-    assert index.n_rows == 50
-    for numbers in ([0], [0, 1, 49], [7, 8, 30], list(range(50))):
-        spans = index.spans(np.array(numbers))
-        found = spans.lines(text[start:stop] for start, stop in spans.bounds)
-        assert b"".join(found).splitlines() == [lines[number].strip() for number in numbers]
 
 
 @pytest.mark.parametrize("same_size", [False, True])

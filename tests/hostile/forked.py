@@ -26,7 +26,7 @@ def warm_up() -> None:
     for name in (
         "benchmark.report", "benchmark.run", "commands.convert.convert",
         "commands.predict.predict", "commands.rank.rank",
-        "commands.score.score", "tables.features", "training.parts", "tuning.trials",
+        "commands.score.score", "tables.features", "training.train", "tuning.trials",
     ):  # fmt: skip
         __import__(f"resvm_cli.{name}")
     __import__("scipy.sparse")

@@ -220,7 +220,7 @@ def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path)
 
     from resvm_cli.errors import ResvmError
     from resvm_cli.model_files import directory
-    from resvm_cli.training.parts import merge
+    from resvm_cli.training.train import merge
 
     target = folder / "merged"
     shutil.rmtree(target, ignore_errors=True)

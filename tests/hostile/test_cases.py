@@ -56,7 +56,7 @@ NUMBERS = st.one_of(
 ).map(str)
 OPTIONS = {
     "train": ["--n-models", "--n-pos", "--n-unl", "--w-pos", "--c-pos", "-g", "-d", "-r", "-B",
-              "-e", "-m", "--seed", "--features", "--scale", "-j", "--member-timeout", "-t",
+              "-e", "-m", "--seed", "--features", "--scale", "-j", "--memory-mb", "-t",
               "--method", "--solver"],
     "rank": ["-k", "--contamination-pos", "--contamination-unl", "--seed", "--n-models"],
     "tune": ["-c", "--n-pos", "-g", "--up-to", "-v", "--repeats", "--trials", "--metric",

@@ -441,14 +441,14 @@ def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(kind, problem, tmp_p
     from resvm_cli.commands.train.train import train
     from resvm_cli.files.sources import Source
     from resvm_cli.parameters import MethodParameters
-    from resvm_cli.training import set_files
+    from resvm_cli.training import input as training_input
     from resvm_cli.training.choice import TrainingChoice
     from resvm_cli.training.input import TrainingInput
 
     models = []
     monkeypatch.setattr(pu_data, "SAMPLE_ROWS", 40)  # fewer than U has
     for kept, piece in ((1 << 22, 1 << 20), (0, 1 << 20), (0, 100)):
-        monkeypatch.setattr(set_files, "KEPT_NONZEROS", kept)
+        monkeypatch.setattr(training_input, "KEPT_NONZEROS", kept)
         monkeypatch.setattr(Source.pieces, "__defaults__", (piece,))
         source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"), scale=kind)
         path = tmp_path / f"{kept}-{piece}"

@@ -295,9 +295,6 @@ def test_a_model_has_format_3_only_if_format_2_lacks_some_of_its_content(stored)
     groups = {"count": 3, "sha256": "0" * 64}
     grouped = DESCRIPTION | {"data": DESCRIPTION["data"] | {"groups": groups}}
     assert directory.format_of(grouped) == 3
-    text = DESCRIPTION["data"]["unlabeled"] | {"sampled": True, "text_sha256": "0" * 64}
-    unchecked = DESCRIPTION | {"data": DESCRIPTION["data"] | {"unlabeled": text}}
-    assert directory.format_of(unchecked) == 3
     rewrite(stored, format=3, data=grouped["data"])
     assert directory.load_model(str(stored)).manifest["data"]["groups"] == groups
     rewrite(stored, format=3, decision=None)

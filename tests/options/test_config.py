@@ -25,13 +25,13 @@ def parsed(folder: Path, text: str, *words: str, command: str = "train"):
 def test_values_of_every_kind_arrive_as_if_typed(tmp_path):
     text = (
         '[train]\npositives = "p.svm"\nunlabeled = "-"\nn-models = 7\ngamma = 0.5\n'
-        'kernel = 2\nforce = true\nmember-timeout = 3\nauto = true\nseed = 4\nscale = "none"\n'
+        'kernel = 2\nforce = true\nmemory-mb = 3\nauto = true\nseed = 4\nscale = "none"\n'
         "[rank]\ntop = 3\n"
     )
     context = parsed(tmp_path, text)
     expected = {
         "positives": "p.svm", "unlabeled": "-", "n_models": 7, "gamma": "0.5", "kernel": "2",
-        "force": True, "member_timeout": 3.0, "auto": "committee", "seed": 4, "scale": "none",
+        "force": True, "memory_mb": 3.0, "auto": "committee", "seed": 4, "scale": "none",
     }  # fmt: skip
     assert {name: context.params[name] for name in expected} == expected
     assert explicit_options(context) == set(expected)

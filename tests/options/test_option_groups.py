@@ -23,7 +23,7 @@ from resvm_cli.options.option_groups import (
     option_text,
     panel_of,
 )
-from resvm_cli.options.training import DataOptions, MethodOptions, TableOptions, given_values
+from resvm_cli.options.shared import DataOptions, MethodOptions, TableOptions, given_values
 from resvm_cli.options.values import parse_choice, parse_kernel
 from resvm_cli.parameters import (
     AUTO_NAMES,
@@ -182,9 +182,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
         decimal_comma=True,
         array="X",
     )
-    source = DataOptions(**values).training_input(
-        table, scale="standard", groups="g", unchecked=True
-    )
+    source = DataOptions(**values).training_input(table, scale="standard", groups="g")
     roles = ColumnRoles(
         label="y",
         positive_labels=("1",),
@@ -198,7 +196,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
     reading = TableReading(roles, "\t", header=False, decimal_comma=True, array="X")
     values |= {"scale": "standard", "positive_label": 1.0, "negative_label": -1.0}
     values["table"] = reading
-    assert source == TrainingInput(**values, groups="g", unchecked=True)
+    assert source == TrainingInput(**values, groups="g")
     assert DataOptions().training_input(TableOptions(), scale=None) == TrainingInput()
 
 

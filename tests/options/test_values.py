@@ -9,7 +9,7 @@ import pytest
 
 from resvm_cli.cli import COMMANDS, command_line
 from resvm_cli.errors import CommandLineError
-from resvm_cli.options.values import UsageError, explained, parse_members, parse_task
+from resvm_cli.options.values import UsageError, explained, parse_task
 from resvm_cli.running.run import Share
 
 SLURM = {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "4"}
@@ -78,13 +78,6 @@ def test_a_task_is_read_from_the_text_or_the_array_job(text, environment, expect
 def test_a_task_that_is_not_one_is_refused(text, environment, words):
     with pytest.raises(CommandLineError, match=re.escape(words)):
         parse_task(text, environment)
-
-
-def test_members_are_a_range():
-    assert parse_members("0:25") == range(25)
-    for text in ("3", "5:5", "7:3", "a:b", "-1:2", "0:" + "9" * 5000):
-        with pytest.raises(CommandLineError, match="--members must be A:B"):
-            parse_members(text)
 
 
 def refusal(line: str) -> CommandLineError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import pickle
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -102,21 +101,6 @@ def test_the_cluster_hears_what_tasks_are_called():
     list(Run(engine=far).map_shared(operator.add, 1, [2, 3], name=lambda place: f"member {place}"))
     list(Run(engine=far).map_shared(operator.add, 1, iter([2])))
     assert far.names == ["member 0", "member 1", "task 1"]
-
-
-def test_what_looks_after_a_waiting_run_may_end_it(monkeypatch):
-    monkeypatch.setattr(parallel, "WAIT_SECONDS", 0.01)
-    ended = threading.Event()
-
-    def give_up() -> None:
-        raise TimeoutError
-
-    def wait(shared: None, task: None) -> bool:
-        return ended.wait(60)
-
-    with pytest.raises(TimeoutError):
-        list(Run(jobs=1, on_wait=give_up).map_shared(wait, None, [None]))
-    ended.set()
 
 
 def test_a_run_never_leaves_its_process():

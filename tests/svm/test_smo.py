@@ -131,22 +131,6 @@ def test_many_problems_of_one_call_have_the_solutions_they_have_alone():
             assert solved.rhos[line, number] == alone.rho
 
 
-def test_members_whose_time_is_limited_are_solved_and_timed_one_by_one(monkeypatch):
-    expected = smo.solve(VALUES, smo.Bags.from_parts(PARTS), ENSEMBLES)
-    monkeypatch.setattr(smo, "members_are_limited", lambda: True)
-    named = [
-        [replace(each, name=f"{line}-{number}") for number, each in enumerate(ensemble)]
-        for line, ensemble in enumerate(ENSEMBLES)
-    ]
-    real, timed = smo.timed, []
-    monkeypatch.setattr(smo, "timed", lambda name: timed.append(name) or real(name))
-    found = smo.solve(VALUES, smo.Bags.from_parts(PARTS), named)
-    assert timed == ["0-0", "0-1", "0-2", "1-0", "1-1", "1-2"]
-    assert found.coefficients.tobytes() == expected.coefficients.tobytes()
-    assert found.rhos.tobytes() == expected.rhos.tobytes()
-    assert found.converged.tolist() == expected.converged.tolist()
-
-
 def test_pieces_of_bags_hold_each_bag_once_and_keep_its_rows(monkeypatch):
     bags = smo.Bags.from_parts(PARTS)
     assert list(bags.pieces(2)) == [range(3)]

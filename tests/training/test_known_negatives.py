@@ -23,8 +23,7 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import OutOfBagSummary
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.parts import merge
-from resvm_cli.training.train import require_same_data, train_on
+from resvm_cli.training.train import merge, require_same_data, train_on
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2)).round(3)
@@ -97,7 +96,7 @@ def test_one_file_gives_the_same_sets_as_three(files, how):
 
 
 def test_a_large_u_is_read_again_without_known_negatives(files, monkeypatch):
-    monkeypatch.setattr("resvm_cli.training.set_files.KEPT_NONZEROS", 0)
+    monkeypatch.setattr("resvm_cli.training.input.KEPT_NONZEROS", 0)
     with opened(one_file(files, "label")) as data:
         assert data.n_kept == 0
         assert sum(len(rows) for rows in data.unlabeled()) == 30
@@ -163,7 +162,6 @@ def test_ids_that_are_listed_twice_or_unknown_are_refused_by_name(files):
     [
         ({"negative_label": -1.0}, "negative_label requires data"),
         ({"negative_ids": "n.txt"}, "negative_ids requires data"),
-        ({"unchecked": True, "features": 2}, "unchecked=True and known_negatives cannot be"),
     ],
 )
 def test_contradictory_inputs_are_refused(files, change, expected):
@@ -201,19 +199,19 @@ def test_a_model_remembers_its_known_negatives(files):
     run = Run(jobs=1)
     with opened(three(files)) as data:
         _, model = train_on(data, choice, run)
-        require_same_data(model, "m", data, run)
+        require_same_data(model, "m", data)
     with (
         opened(replace(three(files), known_negatives=None)) as data,
         pytest.raises(ModelError, match="m: was trained with known_negatives"),
     ):
-        require_same_data(model, "m", data, run)
+        require_same_data(model, "m", data)
     with (files / "neg.svm").open("a") as file:
         file.write("-1 1:9 2:9 # more\n")
     with (
         opened(three(files)) as data,
         pytest.raises(ModelError, match="m: was trained with different known_negatives"),
     ):
-        require_same_data(model, "m", data, run)
+        require_same_data(model, "m", data)
 
 
 def in_memory(hard=0.0):

@@ -23,7 +23,7 @@ from resvm_cli.tables.encoding import ColumnRoles, TableReading
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.parts import merge
+from resvm_cli.training.train import merge
 
 RNG = np.random.default_rng(5)
 N = 120
@@ -129,7 +129,7 @@ def test_a_table_that_does_not_fit_is_read_again(tmp_path, monkeypatch):
         expected, ids = small.fetch(numbers), small.ids()
         whole = [rows.values.tolist() for rows in small.unlabeled()]
         assert small.n_kept
-    monkeypatch.setattr("resvm_cli.training.set_files.KEPT_NONZEROS", 10)
+    monkeypatch.setattr("resvm_cli.training.input.KEPT_NONZEROS", 10)
     with TrainingData(source, Run()) as large:
         assert not large.n_kept
         found = large.fetch(numbers)
@@ -263,7 +263,7 @@ def test_rows_without_ids_have_their_numbers_in_the_file(two_files, kept, tmp_pa
     for name, positive in (("p", True), ("u", False)):
         rows = enumerate(files[name if two_files else "all"], 1)
         expected += [str(n) for n, row in rows if row[2] != "NA" and bool(row[4]) == positive]
-    monkeypatch.setattr("resvm_cli.training.set_files.KEPT_NONZEROS", kept)
+    monkeypatch.setattr("resvm_cli.training.input.KEPT_NONZEROS", kept)
     with TrainingData(source, Run()) as data:
         list(data.unlabeled())
         assert data.ids() == expected
@@ -309,7 +309,7 @@ def test_a_leaking_column_is_named_if_its_copies_in_u_are_dropped(kept, tmp_path
         table=TableReading(ColumnRoles(row_id="name")),
         drop_repeated=True,
     )
-    monkeypatch.setattr("resvm_cli.training.set_files.KEPT_NONZEROS", kept)
+    monkeypatch.setattr("resvm_cli.training.input.KEPT_NONZEROS", kept)
     with TrainingData(source, Run()) as data:
         said = "\n".join(map(str, data.notes))
     assert "the column 'score' alone separates P from U perfectly" in said

@@ -21,13 +21,12 @@ from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import TrainingChoice
-from resvm_cli.training.parts import merge
-from resvm_cli.training.train import save, train_on
+from resvm_cli.training.train import merge, save, train_on
 from resvm_cli.tuning.search import SETTING_MEMBERS, TEMPERATURE, Trial, pooled, single
 from resvm_cli.tuning.settings import MAX_SETTINGS, informed_candidates, informed_settings
 from resvm_cli.tuning.space import default_space, parse_axis
 from tests.libsvm_oracle import predict_values
-from tests.training.test_parts import train_members
+from tests.training.test_train import train_members
 
 RNG = np.random.default_rng(31)
 FEATURES = np.concatenate([RNG.normal(0.8, 1.0, (30, 5)), RNG.normal(0.0, 1.0, (120, 5))])

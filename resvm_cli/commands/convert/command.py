@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import argument, fold_options, option
-from resvm_cli.options.running import JSON, QUIET, command_run, output_option
-from resvm_cli.options.training import ZERO_BASED, TableOptions, column_option
+from resvm_cli.options.shared import (
+    JSON,
+    QUIET,
+    ZERO_BASED,
+    TableOptions,
+    column_option,
+    command_run,
+    output_option,
+)
 from resvm_cli.options.values import parse_choice
 from resvm_cli.report.terminal import announce_stdin, print_json, say_row
 

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import advanced_option, argument, fold_options
-from resvm_cli.options.running import JSON, TASK, ClusterOptions, RunningOptions, output_option
-from resvm_cli.options.training import ANNOTATE, ZERO_BASED, PredictedTableOptions, method_option
+from resvm_cli.options.shared import (
+    ANNOTATE,
+    JSON,
+    TASK,
+    ZERO_BASED,
+    ClusterOptions,
+    PredictedTableOptions,
+    RunningOptions,
+    method_option,
+    output_option,
+)
 from resvm_cli.options.values import parse_choice, parse_number, parse_task
 from resvm_cli.parameters import RULE_NAMES, check_contamination
 from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say_row

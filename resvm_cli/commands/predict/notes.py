@@ -167,7 +167,7 @@ class _TrainingSets:
         found = [
             letter
             for letter, each in zip("PU", self._sets.values(), strict=False)
-            if each["sha256"] in digests and not each.get("sampled")
+            if each["sha256"] in digests
         ]
         return found or (["P", "U"] if self._is_whole() else [])
 

@@ -18,22 +18,20 @@ from resvm_cli.options.option_groups import (
     option_text,
     table_options,
 )
-from resvm_cli.options.running import (
+from resvm_cli.options.shared import (
+    ANNOTATE,
     FORCE,
+    GROUPS,
     JSON,
     SEED,
     ClusterOptions,
-    TrainingRunOptions,
-    output_option,
-)
-from resvm_cli.options.training import (
-    ANNOTATE,
-    GROUPS,
     DataOptions,
     MethodOptions,
     TableOptions,
+    TrainingRunOptions,
     given_values,
     method_option,
+    output_option,
 )
 from resvm_cli.options.values import parse_choice
 from resvm_cli.parameters import RANKING_TABLE

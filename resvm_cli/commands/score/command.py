@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import argument, fold_options, option, option_group
-from resvm_cli.options.running import JSON, QUIET, command_run, output_option
-from resvm_cli.options.training import data_option, method_option
+from resvm_cli.options.shared import (
+    JSON,
+    QUIET,
+    command_run,
+    data_option,
+    method_option,
+    output_option,
+)
 from resvm_cli.options.values import parse_choice, parse_number
 from resvm_cli.report import terminal
 

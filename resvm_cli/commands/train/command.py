@@ -13,23 +13,21 @@ from resvm_cli.options.option_groups import (
     fold_options,
     names_of,
 )
-from resvm_cli.options.running import (
+from resvm_cli.options.shared import (
     FORCE,
+    GROUPS,
     JSON,
     SEED,
     TASK,
     ClusterOptions,
-    TrainingRunOptions,
-    output_option,
-)
-from resvm_cli.options.training import (
-    GROUPS,
     DataOptions,
     MethodOptions,
     TableOptions,
+    TrainingRunOptions,
     given_values,
+    output_option,
 )
-from resvm_cli.options.values import parse_members, parse_task
+from resvm_cli.options.values import parse_task
 from resvm_cli.report import training
 from resvm_cli.report.terminal import print_json, say_row
 from resvm_cli.running.run import done_when
@@ -44,9 +42,6 @@ def train(
     *,
     data: DataOptions,
     table: TableOptions,
-    no_check: bool = advanced_option(
-        "--no-check", "Count the lines of U without parsing them; only for files known to be valid."
-    ),
     groups: str | None = GROUPS,
     method: MethodOptions,
     output: str = output_option(
@@ -61,9 +56,6 @@ def train(
         "--grow N", "Add members to the model in -o until it has N."
     ),
     task: str | None = TASK,
-    members: str | None = advanced_option(
-        "--members A:B", "Train only members A to B - 1, numbered from 0."
-    ),
     seed: int = SEED,
     cluster: ClusterOptions,
     running: TrainingRunOptions,
@@ -92,11 +84,11 @@ def train(
         return
     given = given_values({**vars(method), **vars(data), "seed": seed}, explicit)
     choice, scale = training_choice(given)
-    source = data.training_input(table, scale=scale, groups=groups, unchecked=no_check)
-    if task is not None or members is not None:
-        wanted = parse_members(members) if members is not None else parse_task(task or "")
+    source = data.training_input(table, scale=scale, groups=groups)
+    if task is not None:
+        share = parse_task(task)
         with running.run(cluster) as run:
-            part = job.train_share(source, choice, wanted, output, run)
+            part = job.train_share(source, choice, share, output, run)
         if not running.quiet:
             _show_part(part)
         if json:
@@ -111,22 +103,21 @@ def train(
 
 def _check_together(explicit: set[str]) -> None:
     """Reject options that cannot be combined, and tasks that would share an output path."""
-    modes = [name for name in ("grow", "task", "members") if name in explicit]
-    if len(modes) > 1:
-        raise CommandLineError(f"--{modes[0]} and --{modes[1]} cannot be combined")
-    if not modes:
+    if {"grow", "task"} <= explicit:
+        raise CommandLineError("--grow and --task cannot be combined")
+    mode = "grow" if "grow" in explicit else "task"
+    if mode not in explicit:
         return
-    (mode,) = modes
     refused, why = {"force", "resume"}, "rerun the same command to resume an interrupted part"
     if mode == "grow":
-        refused |= {*names_of(MethodOptions), "scale", "seed", "no_check"}
+        refused |= {*names_of(MethodOptions), "scale", "seed"}
         why = "the model records how it was trained"
     for name in sorted(refused & explicit):
         option = name.replace("_", "-")
         raise CommandLineError(f"--{mode} and --{option} cannot be combined", why)
-    if mode != "grow" and "output" not in explicit:
+    if mode == "task" and "output" not in explicit:
         raise CommandLineError(
-            f"--{mode} requires -o: every part needs its own directory", "for example, -o part-3"
+            "--task requires -o: every part needs its own directory", "for example, -o part-3"
         )
 
 

@@ -47,16 +47,18 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.parts import assemble, open_part, train_missing
 from resvm_cli.training.resource_budget import ResourceBudget, training_budget, work_of
 from resvm_cli.training.train import (
     TrainResult,
     announce,
     as_stored,
+    assemble,
     check,
     make_plan,
+    open_part,
     require_same_data,
     save,
+    train_missing,
     train_plan,
     unfinished_note,
 )
@@ -129,7 +131,7 @@ def _planned(
 
 
 def train_share(
-    source: TrainingInput, choice: TrainingChoice, wanted: Share | range, target: str, run: Run
+    source: TrainingInput, choice: TrainingChoice, share: Share, target: str, run: Run
 ) -> PartResult:
     """Train some members of a model and save them as a part; existing members are kept."""
     check(source, choice)
@@ -141,21 +143,13 @@ def train_share(
             )
         )
     with _planned(source, choice, run) as (data, plan, rule):
-        members = wanted.of(plan.n_models) if isinstance(wanted, Share) else wanted
-        if members.stop > plan.n_models:
-            raise ParameterError(
-                "{members} is {start}:{stop}, but the model has members 0 to {last}",
-                start=members.start,
-                stop=members.stop,
-                last=plan.n_models - 1,
-            )
+        members = share.of(plan.n_models)
         if not members:
             run.notice(
-                f"nothing to do for task {wanted}: there are more tasks than members"
+                f"nothing to do for task {share}: there are more tasks than members"
                 f" ({plan.n_models})"
             )
             return PartResult(target, members, 0, plan.n_models)
-        share = wanted if isinstance(wanted, Share) else None
         plan, budget = training_budget(plan, data, run, in_rounds=not plan.single)
         part = open_part(target, plan, data, rule, members, share)
         n_before = len(members) - len(part.unfinished())
@@ -275,7 +269,7 @@ def grow(source: TrainingInput, target: str, n_models: int, run: Run) -> TrainRe
     )
     source.check()
     with _read(source, TrainingChoice(), run) as data:
-        require_same_data(stored, target, data, run)
+        require_same_data(stored, target, data)
         plan = plan.with_weights(data.positive_weights)
         for text in data.notes:
             run.notice(text)

@@ -831,13 +831,10 @@ def test_one_labeled_file_is_recognized_by_its_labels(problem, resvm, tmp_path):
     assert "trained on these rows (P and U)" in noted
 
 
-def test_a_model_of_unchecked_rows_predicts_as_many_rows(problem, resvm, tmp_path):
-    unchecked = ("--no-check", "--features", 5, "-g", 0.2)
-    trained = resvm(*train_arguments(problem), *unchecked, "--n-models", 5, "-o", tmp_path / "m")
-    assert trained.code == 0, trained.err
+def test_a_model_of_unchecked_rows_predicts_as_many_rows(problem, unchecked_model, resvm, tmp_path):
     texts = [problem.joinpath(name).read_text() for name in ("pos.svm", "unl.svm")]
     tmp_path.joinpath("all.svm").write_text("".join(texts))  # as many rows as in training
-    assert_exit(resvm("predict", tmp_path / "m", tmp_path / "all.svm"), 0)
+    assert_exit(resvm("predict", unchecked_model, tmp_path / "all.svm"), 0)
 
 
 def test_other_rows_of_a_table_of_categories_are_not_taken_for_training_rows(resvm, tmp_path):

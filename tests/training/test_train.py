@@ -26,9 +26,8 @@ from resvm_cli.running.run import Run, as_ranges
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.training.parts import merge, open_part, train_missing
 from resvm_cli.training.resource_budget import ResourceBudget
-from resvm_cli.training.train import make_plan, save, train_on
+from resvm_cli.training.train import make_plan, merge, open_part, save, train_missing, train_on
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(12)
