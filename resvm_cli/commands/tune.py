@@ -70,9 +70,6 @@ SHARED = {name: METHOD_TABLE[name] for name in SHARED_NAMES if name != "seed"}
 class TuningOptions:
     """What to tune, over which ranges, and how to find and score candidates."""
 
-    folds_file: str | None = advanced_option(
-        "--folds-file FILE", "Your own folds: one fold name per row, first for P, then for U."
-    )
     no_extend: bool = advanced_option(
         "--no-extend", "Only warn if the best value is on the edge of a range."
     )
@@ -123,7 +120,6 @@ def tune(
     request = job.TuneRequest(
         source=data.training_input(table, scale=data.chosen_scale(), groups=groups),
         target=output,
-        folds_file=tuning.folds_file,
         resume=resume,
         **tuning_settings(given),
     )
@@ -153,8 +149,6 @@ def show_tuning(result: SearchResult, request: TuneRequest, train: str) -> None:
     """Print the ten best trials, the winner of each method, and how to train it, on stderr."""
     metric = request.metric
     how = "out of bag" if request.oob else f"by {request.folds}-fold cross-validation"
-    if request.folds_file is not None:
-        how = f"by the folds in {request.folds_file}"
     say_row(
         "scored",
         f"{len(result.trials):,} trials {how} on {result.n_scored[0]:,} positive"

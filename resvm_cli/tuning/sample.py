@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.errors import Message, ParameterError
 from resvm_cli.model.model_plan import require_negatives
 from resvm_cli.model.plan import gamma_scale, require_weighted_draws, resolve_defaults
 from resvm_cli.model.pu_data import PositiveWeights, PUData
@@ -71,24 +71,6 @@ class Folds:
                 lines.append(_grouped(groups, n_positives, n_folds, bits))
         return cls(np.array(lines), n_folds, groups)
 
-    @classmethod
-    def given(cls, parts: IntArray, n_positives: int, groups: IntArray | None, name: str) -> Folds:
-        """Check and return the user's folds, numbered from 0."""
-        n_folds = int(parts.max(initial=-1)) + 1
-        for part in range(n_folds):
-            held = parts[:n_positives] == part
-            if not held.any() or held.all() or not (parts[n_positives:] != part).any():
-                raise DataError(
-                    f"{name}: fold {part + 1} contains {held.sum()} of {n_positives} rows of P",
-                    "each fold needs a row of P, and must leave rows of P and U to train on",
-                )
-        if groups is not None:
-            order = np.lexsort((parts, groups))
-            split = (np.diff(groups[order]) == 0) & (np.diff(parts[order]) != 0)
-            if split.any():
-                raise DataError(f"{name}: a group is split between folds")
-        return cls(parts[None, :], n_folds, groups)
-
 
 def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.Bits) -> IntArray:
     """Assign groups, largest first, each to the fold with the fewest rows of P, then of U."""
@@ -133,15 +115,8 @@ class TuningSample:
         return self.scaled[None].kernels
 
     @classmethod
-    def from_data(
-        cls,
-        data: PUData,
-        settings: TuningSettings,
-        run: Run,
-        given_folds: IntArray | None = None,
-        folds_name: str = "",
-    ) -> TuningSample:
-        """Take all of P and draw rows of U; ``given_folds`` has the fold of each row, P first."""
+    def from_data(cls, data: PUData, settings: TuningSettings, run: Run) -> TuningSample:
+        """Take all of P and draw rows of U."""
         for method in settings.methods if data.positive_weights is not None else ():
             require_weighted_draws(method)
         require_negatives(settings.base, data)
@@ -166,10 +141,7 @@ class TuningSample:
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
         groups = None if groups is None else groups[kept]
-        if given_folds is not None:
-            folds = Folds.given(given_folds[kept], n_pos, groups, folds_name)
-        else:
-            folds = _drawn_folds(n_pos, len(numbers), groups, settings)
+        folds = _drawn_folds(n_pos, len(numbers), groups, settings)
         samples: dict[ScalingName | None, ScaledSample] = {None: scaled(data.scale)}
         for kind in settings.other_scalings:
             if kind != data.scale:

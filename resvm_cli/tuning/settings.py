@@ -98,7 +98,7 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     method = TUNED_METHOD.convert(given.get("method", "resvm"))
     methods = METHOD_NAMES if method == "all" else (method,)
     base = {name: METHOD_TABLE[name].convert(given[name]) for name in SHARED_NAMES if name in given}
-    by_folds = bool({"folds", "repeats", "folds_file"} & set(given))
+    by_folds = bool({"folds", "repeats"} & set(given))
     # informed settings do not use ranges, trials or a number of members
     narrowed = bool(axes or {"trials", "n_models"} & set(given))
     oob = tuning.get("oob", False) or (methods == ("resvm",) and not by_folds)

@@ -15,7 +15,6 @@ import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
-from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
@@ -57,7 +56,6 @@ class TuneRequest(TuningSettings):
 
     source: TrainingInput
     target: str
-    folds_file: str | None = None
     resume: bool = False
 
     def check(self) -> None:
@@ -65,8 +63,6 @@ class TuneRequest(TuningSettings):
         super().check()
         for method in self.methods if self.source.weights is not None else ():
             require_weighted_draws(method)
-        if self.folds_file is not None and self.repeats > 1:
-            raise ParameterError("give either {folds_file} or {repeats}, not both")
 
 
 @dataclass(frozen=True)
@@ -235,13 +231,7 @@ def _prepared(
     with parallel.inner_threads_held(), silenced(), TrainingData(request.source, run) as data:
         for text in data.notes:
             run.notice(text)
-        folds = None
-        if request.folds_file is not None:
-            # folds are numbered from 0 in the sorted order of their names
-            names = np.array(read_names(request.folds_file), object)
-            numbers = np.unique(names, return_inverse=True)[1].reshape(-1)
-            folds = data.in_order(numbers, request.folds_file)
-        sample = TuningSample.from_data(data, request, run, folds, request.folds_file or "")
+        sample = TuningSample.from_data(data, request, run)
         sample, request, within = within_memory(data, sample, request, run)
         yield request, data, sample, within
 
@@ -331,7 +321,6 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         "estimate": "oob" if request.oob else "folds",
         "folds": sample.folds.n_folds,
         "repeats": request.repeats,
-        "folds_file": request.folds_file is not None,
         "search": request.search,
         "committee": request.committee,
         "trials": request.trials,

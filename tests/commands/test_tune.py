@@ -216,10 +216,6 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("--search", "bayes"), "--search must be"),
         (("--method", "bagging", "--oob"), "--oob works only for resvm"),
         (("--w-neg", "2"), "known negatives, but there are none"),
-        (
-            ("--folds-file", "f", "--repeats", "2"),
-            "give either --folds-file or --repeats, not both",
-        ),
         (("--search", "halving"), "--search must be"),
         (("--n-models", "auto"), "--n-models"),
         (("--outer", "2"), "--outer"),
@@ -325,25 +321,16 @@ def test_auto_refuses_what_it_cannot_do(more, message, problem, resvm, tmp_path)
     assert message in ran.err
 
 
-def test_groups_and_folds_of_ones_own(problem, resvm, tmp_path):
+def test_groups_have_one_name_per_row(problem, resvm, tmp_path):
     pos, unl = (len((problem / name).read_text().splitlines()) for name in ("pos.svm", "unl.svm"))
-    folds = tmp_path / "folds.txt"
-    folds.write_text("".join(f"f{number % 3}\n" for number in range(pos + unl)))
     groups = tmp_path / "groups.txt"
     groups.write_text("".join(f"g{number % 30}\n" for number in range(pos + unl)))
     for name, more in (
-        ("a", ("--folds-file", folds)),
         ("b", ("--groups", groups)),
         ("c", ("--groups", groups, "--oob")),
     ):
         ran = resvm(*quick(problem, tmp_path / name, *more))
         assert ran.code == 0, ran.err
-        settings = json.loads((tmp_path / name / "settings.json").read_bytes())
-        assert settings["folds_file"] == ("--folds-file" in more)
-    folds.write_text("f0\n" * pos + "f1\n" * unl)
-    ran = resvm(*quick(problem, tmp_path / "f", "--folds-file", folds))
-    assert ran.code == 3
-    assert f"folds.txt: fold 1 contains {pos} of {pos} rows of P" in ran.err
     short = tmp_path / "short.txt"
     short.write_text("a\nb\n")
     ran = resvm(*quick(problem, tmp_path / "d", "--groups", short))

@@ -50,8 +50,6 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("labels", "labels", _text,
          ["score", problem / "pred.text", "--labels", x, "--bootstrap", 0]),
         ("groups", "groups", _text, ["rank", *sets, "--n-models", 3, "--groups", x]),
-        ("folds", "groups", _text,
-         ["tune", *sets, "--n-models", 3, "--trials", 2, "--no-extend", "--folds-file", x]),
         ("parameters", "t/best.json", document, ["train", *sets, "--params", x]),
         ("parameters of rank", "t/best.json", document, ["rank", *sets, "--params", x]),
         ("table", "table.csv", _text, [*convert, *named]),

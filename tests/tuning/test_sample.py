@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.errors import ParameterError
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
@@ -48,32 +48,8 @@ def test_more_folds_than_positives_or_their_groups_are_refused():
         Folds.drawn(6, 4, 3, 0, groups=np.array([0, 0, 0, 1, 1, 1, 2, 3, 4, 5]))
 
 
-def test_given_folds_must_leave_rows_to_train_on():
-    Folds.given(np.array([0, 1, 0, 1, 0]), 2, None, "folds.txt")
-    Folds.given(np.array([0, 1, 0, 1, 0]), 2, np.array([0, 1, 0, 1, 2]), "folds.txt")
-    with pytest.raises(DataError, match="fold 1 contains 2 of 2 rows of P"):
-        Folds.given(np.array([0, 0, 1, 1, 0]), 2, None, "folds.txt")
-    with pytest.raises(DataError, match="a group is split"):
-        Folds.given(np.array([0, 1, 0, 1, 0]), 2, np.array([0, 1, 0, 0, 2]), "folds.txt")
-
-
 def test_a_weight_for_known_negatives_needs_some():
     data = MemoryData.from_matrix(sparse.eye_array(40, format="csr"), np.arange(40) < 20)
     settings = TuningSettings(base=MethodParameters(w_neg=2.0))
     with pytest.raises(ParameterError, match="w_neg applies to known negatives"):
         TuningSample.from_data(data, settings, Run())
-
-
-@pytest.mark.parametrize(
-    ("groups", "is_split"),
-    [(None, False), ([0, 1, 0, 1], False), ([0, 1, 2, 3], False), ([0, 0, 1, 1], True),
-     ([0, 1, 2, 0], True)],
-)  # fmt: skip
-def test_given_folds_must_not_split_a_group(groups, is_split):
-    parts = np.array([0, 1, 0, 1])
-    of_rows = None if groups is None else np.array(groups)
-    if is_split:
-        with pytest.raises(DataError, match="f: a group is split between folds"):
-            Folds.given(parts, 2, of_rows, "f")
-    else:
-        assert Folds.given(parts, 2, of_rows, "f").n_folds == 2
