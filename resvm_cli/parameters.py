@@ -250,9 +250,6 @@ class TuningParameters:
     folds: int = integer(
         10, "Score by cross-validation with N folds.", low=2, letter="v", panel=ESTIMATE
     )
-    repeats: int = integer(
-        1, "Repeat cross-validation N times with different folds.", low=1, advanced=True
-    )
     search: SearchName = choice(
         "random", SEARCH_NAMES,
         "informed (settings that work well on most data), random or grid.",

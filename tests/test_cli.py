@@ -322,7 +322,7 @@ def test_long_numbers_on_the_command_line_are_no_bug(digits, problem, model, res
           for option in ("--n-models", "--n-pos", "--n-unl", "--degree", "--features", "-j",
                          "--seed")),
         *(("tune", *data, "--oob", "-o", tmp_path / "t", option, long)
-          for option in ("--n-models", "--max-unl", "-v", "--repeats")),
+          for option in ("--n-models", "--max-unl", "-v")),
         ("rank", *data, "-k", long, "--n-models", 3),
         ("score", pred, "--labels", pred, "-k", long),
         ("score", pred, "--labels", pred, "--seed", long),

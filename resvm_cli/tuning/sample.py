@@ -32,9 +32,9 @@ Settings = TypeVar("Settings", bound=TuningSettings)
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """The fold in which each row is held out, P before U, once per repeat."""
+    """The fold in which each row is held out, P before U."""
 
-    parts: IntArray  # repeats x rows
+    numbers: IntArray
     n_folds: int
     groups: IntArray | None = None
 
@@ -45,7 +45,6 @@ class Folds:
         n_unlabeled: int,
         n_folds: int,
         seed: int,
-        repeats: int = 1,
         groups: IntArray | None = None,
     ) -> Folds:
         """Draw random folds with equal shares of P and U; groups are never split."""
@@ -61,15 +60,11 @@ class Folds:
                 which=which,
             )
         bits = randomness.run_bits(seed, randomness.FOLDS)
-        lines = []
-        for _ in range(repeats):
-            if groups is None:
-                sizes = (n_positives, n_unlabeled)
-                parts = [randomness.shuffled(bits, size) % n_folds for size in sizes]
-                lines.append(np.concatenate(parts))
-            else:
-                lines.append(_grouped(groups, n_positives, n_folds, bits))
-        return cls(np.array(lines), n_folds, groups)
+        if groups is not None:
+            return cls(_grouped(groups, n_positives, n_folds, bits), n_folds, groups)
+        sizes = n_positives, n_unlabeled
+        parts = [randomness.shuffled(bits, size) % n_folds for size in sizes]
+        return cls(np.concatenate(parts), n_folds)
 
 
 def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.Bits) -> IntArray:
@@ -183,9 +178,9 @@ class TuningSample:
         """Return ranges for the smallest sets on which this method's candidates are trained."""
         n_pos, n_unl = self.rows_pos, self.rows_unl
         if not settings.oob:
-            line = self.folds.parts[0]
-            n_pos -= int(np.bincount(line[: self.rows_pos]).max())
-            n_unl -= int(np.bincount(line[self.rows_pos :][:n_unl]).max())
+            folds = self.folds.numbers
+            n_pos -= int(np.bincount(folds[: self.rows_pos]).max())
+            n_unl -= int(np.bincount(folds[self.rows_pos :][:n_unl]).max())
         axes = settings.axes
         if len(settings.methods) > 1:  # a range applies to the methods with that parameter
             axes = tuple(axis for axis in axes if axis.name in axes_of(method))
@@ -218,7 +213,7 @@ def _drawn_folds(
     n_folds = settings.folds
     if settings.oob:  # folds only show how much the criterion varies
         n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
-    return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, settings.repeats, groups)
+    return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, groups)
 
 
 def within_memory(

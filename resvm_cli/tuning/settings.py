@@ -78,8 +78,6 @@ class TuningSettings(TuningParameters):
                 " every bag",
                 "leave {oob} out to use cross-validation",
             )
-        if self.oob and self.repeats > 1:
-            raise ParameterError("{repeats} applies to folds, not to {oob:True}")
         if self.search == "informed" and set(self.methods) != {"resvm"}:
             raise ParameterError(
                 "{search:informed} works only for resvm", "use {search:random} or grid"
@@ -98,10 +96,9 @@ def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     method = TUNED_METHOD.convert(given.get("method", "resvm"))
     methods = METHOD_NAMES if method == "all" else (method,)
     base = {name: METHOD_TABLE[name].convert(given[name]) for name in SHARED_NAMES if name in given}
-    by_folds = bool({"folds", "repeats"} & set(given))
     # informed settings do not use ranges, trials or a number of members
     narrowed = bool(axes or {"trials", "n_models"} & set(given))
-    oob = tuning.get("oob", False) or (methods == ("resvm",) and not by_folds)
+    oob = tuning.get("oob", False) or (methods == ("resvm",) and "folds" not in given)
     informed = tuning.get("search", "informed" if oob and not narrowed else "random") == "informed"
     usual = {**INFORMED, "committee": MAX_SETTINGS} if informed else {"search": "random"}
     return {

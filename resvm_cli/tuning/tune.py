@@ -320,7 +320,6 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         "up_to": request.up_to,
         "estimate": "oob" if request.oob else "folds",
         "folds": sample.folds.n_folds,
-        "repeats": request.repeats,
         "search": request.search,
         "committee": request.committee,
         "trials": request.trials,

@@ -170,34 +170,27 @@ class CandidateScorer:
         """Score each row with an ensemble trained without its fold."""
         parts: list[list[ScoredSample]] = [[] for _ in candidates]
         failed: dict[int, ResvmError] = {}
-        n_folds = self.sample.folds.n_folds
-        for repeat, line in enumerate(self.sample.folds.parts):
-            for fold in range(n_folds):
-                going = [number for number in range(len(candidates)) if number not in failed]
-                some = [candidates[number] for number in going]
-                found = self._held_out_fold(some, trainer, line, fold, repeat * n_folds + fold)
-                for number, rows in zip(going, found, strict=True):
-                    if isinstance(rows, ResvmError):
-                        failed[number] = rows
-                    else:
-                        parts[number].append(rows)
+        for fold in range(self.sample.folds.n_folds):
+            going = [number for number in range(len(candidates)) if number not in failed]
+            some = [candidates[number] for number in going]
+            for number, rows in zip(going, self._held_out(fold, some, trainer), strict=True):
+                if isinstance(rows, ResvmError):
+                    failed[number] = rows
+                else:
+                    parts[number].append(rows)
         return [
             failed.get(number) or ScoredSample.joined(part) for number, part in enumerate(parts)
         ]
 
-    def _held_out_fold(
-        self,
-        candidates: Sequence[Candidate],
-        trainer: KernelTrainer,
-        line: IntArray,
-        fold: int,
-        number: int,
+    def _held_out(
+        self, fold: int, candidates: Sequence[Candidate], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
         """Score the rows of one fold with ensembles trained on all other rows."""
-        kept_pos = np.flatnonzero(line[: self.sample.rows_pos] != fold)
-        kept_unl = np.flatnonzero(line[self.sample.rows_pos :] != fold)
-        held = np.flatnonzero(line == fold)
-        seed = randomness.fold_seed(self.settings.base.seed, number)
+        folds = self.sample.folds.numbers
+        kept_pos = np.flatnonzero(folds[: self.sample.rows_pos] != fold)
+        kept_unl = np.flatnonzero(folds[self.sample.rows_pos :] != fold)
+        held = np.flatnonzero(folds == fold)
+        seed = randomness.fold_seed(self.settings.base.seed, fold)
 
         def scored(members: Sequence[Problem], values: FloatArray) -> ScoredSample:
             single = candidates[0].method == "cwsvm"
@@ -207,7 +200,7 @@ class CandidateScorer:
                 decisions.values if single else decisions.values_without_ties(),
                 decisions.means,
                 decisions.labels(0.0 if single else 0.5) > 0,
-                np.full(len(held), number),
+                folds[held],
             )
 
         return self._train_and_score(candidates, trainer, (kept_pos, kept_unl), seed, held, scored)
@@ -285,7 +278,7 @@ class CandidateScorer:
             decisions.values_without_ties(),
             decisions.means,
             decisions.labels(0.5) > 0,
-            self.sample.folds.parts[0],
+            self.sample.folds.numbers,
         ).only(decisions.n_members > 0)
         if not scored.positive.any() or scored.positive.all():
             which = "P" if not scored.positive.any() else "U"

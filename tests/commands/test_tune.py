@@ -44,7 +44,6 @@ def lines(folder, name="trials.jsonl"):
         ("--method", "bagging"),
         ("--method", "cwsvm"),
         ("--metric", "pu_score"),
-        ("--repeats", 2),
     ],
 )
 def test_what_tune_chose_is_what_train_trains(more, problem, resvm, tmp_path):
@@ -223,7 +222,6 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("--contamination-pos", "1.5"), "--contamination-pos must be below 1"),
         (("--plot", "x.gif"), "--plot"),
         (("--n-pos", "100000"), "the widest range that the data allows"),
-        (("--oob", "--repeats", "2"), "--repeats"),
     ],
 )
 def test_what_cannot_work_is_exit_2_and_leaves_nothing(more, message, problem, resvm, tmp_path):

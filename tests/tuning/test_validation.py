@@ -32,8 +32,8 @@ CANDIDATE = Candidate(
 )
 
 
-def scorer(oob=False, groups=None, n_folds=4, *, folds=None, kernels=None, n_models=8):
-    folds = folds or Folds.drawn(24, 80, n_folds, 7, groups=groups)
+def scorer(oob=False, groups=None, n_folds=4, *, kernels=None, n_models=8):
+    folds = Folds.drawn(24, 80, n_folds, 7, groups=groups)
     kernels = kernels or SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
     base = MethodParameters(seed=7, tolerance=1e-6)
     settings = TuningSettings(base=base, oob=oob, metric="roc_auc", up_to=0.2, n_models=n_models)
@@ -42,7 +42,7 @@ def scorer(oob=False, groups=None, n_folds=4, *, folds=None, kernels=None, n_mod
 
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = scorer()
-    line = made.sample.folds.parts[0]
+    line = made.sample.folds.numbers
     with made.sample.kernels.trainer(made.plan(CANDIDATE, 18, 60, 0).kernel, Run()) as trainer:
         (found,) = made.held_out_rows([CANDIDATE], trainer)
     rows = np.vstack([P, U])
@@ -87,21 +87,19 @@ def test_no_row_that_is_scored_nor_its_group_is_in_a_bag(grouped, monkeypatch):
     groups = RNG.integers(0, 30, 104) if grouped else np.arange(104)
     made = scorer(groups=groups if grouped else None)
     for fold, bags in enumerate(bags_of(made, monkeypatch)):
-        held = groups[made.sample.folds.parts[0] == fold]
+        held = groups[made.sample.folds.numbers == fold]
         for bag in bags:
             assert not np.isin(groups[bag], held).any()
 
 
-def test_every_fold_of_every_repeat_draws_bags_of_its_own(monkeypatch):
-    folds = Folds.drawn(24, 80, 4, 7, repeats=2)
-    made = scorer(folds=folds)
+def test_every_fold_draws_bags_of_its_own(monkeypatch):
+    made = scorer()
     drawn = []
-    lines = [(line, fold) for line in folds.parts for fold in range(4)]
-    for (line, fold), bags in zip(lines, bags_of(made, monkeypatch), strict=True):
-        kept = np.flatnonzero(line != fold)
+    for fold, bags in enumerate(bags_of(made, monkeypatch)):
+        kept = np.flatnonzero(made.sample.folds.numbers != fold)
         # positions among the rows that are kept; all folds have the same size
         drawn.append(tuple(np.searchsorted(kept, bag).tobytes() for bag in bags))
-    assert len(set(drawn)) == 8
+    assert len(drawn) == len(set(drawn)) == 4
 
 
 def test_the_seed_of_a_fold_depends_on_the_seed_and_on_the_fold():
