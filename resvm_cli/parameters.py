@@ -262,10 +262,9 @@ class TuningParameters:
     trials: int = integer(
         100, "Number of candidates that a random search draws.", low=1, panel=SEARCH
     )
-    max_extensions: int = integer(
-        3, "How many times to extend a range whose best value is at its edge.", low=0,
-        advanced=True,
-    )  # fmt: skip
+    no_extend: bool = declared(
+        "flag", False, "Only warn if the best value is on the edge of a range.", advanced=True
+    )
     n_models: int | None = integer(
         None, "Number of members.", low=1, high=MAX_MEMBERS,
         shown="50; in a committee, 15 for each setting",

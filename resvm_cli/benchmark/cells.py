@@ -222,7 +222,7 @@ class Protocol:
         if self.is_fast:
             return TuningSettings(
                 **common, folds=FAST_FOLDS, search="random", trials=FAST_TRIALS,
-                max_extensions=0, max_unl=TuningSettings.max_unl,
+                no_extend=True, max_unl=TuningSettings.max_unl,
             )  # fmt: skip
         common |= {
             "metric": "pu_score", "folds": PAPER_FOLDS, "max_unl": ALL_ROWS, "gram_mb": GRAM_MB

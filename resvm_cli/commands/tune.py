@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from resvm_cli.options.option_groups import (
-    advanced_option,
     as_words,
     explicit_options,
     fold_options,
@@ -70,10 +69,6 @@ SHARED = {name: METHOD_TABLE[name] for name in SHARED_NAMES if name != "seed"}
 class TuningOptions:
     """What to tune, over which ranges, and how to find and score candidates."""
 
-    no_extend: bool = advanced_option(
-        "--no-extend", "Only warn if the best value is on the edge of a range."
-    )
-
 
 @fold_options
 def tune(
@@ -115,8 +110,6 @@ def tune(
     kind = None if plot is None else charts.kind_of(plot)
     values = {**vars(tuning), "seed": seed, "scale": data.chosen_scale() or "none"}
     given = given_values(values, explicit_options(context))
-    if tuning.no_extend:
-        given["max_extensions"] = 0
     request = job.TuneRequest(
         source=data.training_input(table, scale=data.chosen_scale(), groups=groups),
         target=output,

@@ -161,7 +161,7 @@ class TuningSample:
         if settings.search == "informed":
             candidates = self.informed(settings)
         else:
-            extended = extended and settings.max_extensions > 0
+            extended = extended and not settings.no_extend
             candidates = [
                 self.space(method, settings).largest(extended=extended)
                 for method in settings.methods

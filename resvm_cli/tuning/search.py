@@ -90,7 +90,7 @@ def search(space: Space, settings: TuningSettings, informed: Sequence[Candidate]
     while best := winner(trials):
         edges = [(axis, side, axis.beyond(side)) for axis, side in space.edges(best.candidate)]
         beyond = [(axis, part) for axis, _, part in edges if part is not None]
-        if not beyond or extensions >= settings.max_extensions:
+        if not beyond or settings.no_extend or extensions == settings.max_extensions:
             remarks = tuple(_remark(axis, side, part is None) for axis, side, part in edges)
             return Outcome(best, tuple(trials), space, remarks, extensions)
         extensions += 1

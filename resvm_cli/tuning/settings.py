@@ -55,6 +55,7 @@ class TuningSettings(TuningParameters):
     base: MethodParameters = field(default_factory=MethodParameters)  # shared by all candidates
     axes: tuple[Axis, ...] = ()
     fixed: tuple[str, ...] = ()  # the parameters in base that the user chose
+    max_extensions: int = 3  # how many times ranges are extended
 
     @property
     def other_scalings(self) -> tuple[ScalingName, ...]:

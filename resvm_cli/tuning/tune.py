@@ -324,7 +324,6 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         "committee": request.committee,
         "trials": request.trials,
         "n_models": request.n_models,
-        "max_extensions": request.max_extensions,
         "contamination": [request.contamination_pos, request.contamination_unl],
         "max_unl": request.max_unl,
         "shared_kernels": sample.kernels.shares_kernels,

@@ -26,7 +26,7 @@ def data(problem):
 def quick(problem, folder, *more):
     return [
         "tune", *data(problem), "-o", folder, "--trials", 6, "--n-models", 5, "-v", 3,
-        "--max-extensions", 0, *more,
+        "--no-extend", *more,
     ]  # fmt: skip
 
 
@@ -152,9 +152,7 @@ def kill_after(n_trials, folder, arguments):
 def test_a_killed_run_resumes_to_the_same_end(problem, resvm, tmp_path):
     def arguments(folder):
         more = ("--search", "random", "--n-models", 9, "-j", 1, "--resume")
-        return [
-            "tune", *data(problem), "-o", folder, "--trials", 60, "--max-extensions", 1, *more,
-        ]  # fmt: skip
+        return ["tune", *data(problem), "-o", folder, "--trials", 60, *more]
 
     assert resvm(*arguments(tmp_path / "whole")).code == 0
     for n_trials in (1, 4, 9):

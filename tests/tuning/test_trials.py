@@ -99,7 +99,7 @@ def test_a_task_that_is_stopped_keeps_what_it_has_scored(problem, tmp_path):
         oob=True,
         trials=40,
         n_models=3,
-        max_extensions=0,
+        no_extend=True,
     )
 
     def stop(stage, done, total):
