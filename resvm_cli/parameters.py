@@ -273,10 +273,6 @@ class TuningParameters:
         5000, "Score candidates on at most N rows of U, drawn at random.", low=10,
         shown="5000; 1500 with {search:informed}", advanced=True,
     )  # fmt: skip
-    gram_mb: float = number(
-        1024.0, "Memory for kernel values that candidates share.", low=0, metavar="MB",
-        shown="1024; 150 with {search:informed}", advanced=True,
-    )  # fmt: skip
     contamination_pos: float | None = fraction(
         "Fraction of P believed to be negative; narrows the default ranges.",
         "A",

@@ -43,7 +43,6 @@ SOUND = {
     "n_jobs": (-1,),
     "positive_label": (0,),
     "auto": (0,),  # False
-    "gram_mb": (0, 2.5),
     "tolerance": (2.5,),  # the solver refuses it
     **dict.fromkeys(
         ("w_pos", "w_neg", "c_unl", "c_pos", "gamma", "cache_mb", "unl_per_pos"), (2.5,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -26,8 +25,6 @@ from resvm_cli.training.resource_budget import (
 )
 from resvm_cli.tuning.settings import TuningSettings, informed_candidates, informed_settings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
-
-Settings = TypeVar("Settings", bound=TuningSettings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +214,12 @@ def _drawn_folds(
 
 
 def within_memory(
-    data: PUData, sample: TuningSample, settings: Settings, run: Run
-) -> tuple[TuningSample, Settings, Run]:
-    """Return the sample, settings and run, reduced to fit into the run's memory."""
+    data: PUData, sample: TuningSample, settings: TuningSettings, run: Run
+) -> tuple[TuningSample, Run]:
+    """Return the sample and the run, reduced to fit into the run's memory."""
     kernels = sample.kernels
     if run.memory_mb is None:
-        return sample, settings, replace(run, jobs=run.workers())
+        return sample, replace(run, jobs=run.workers())
     held = held_bytes(data, len(kernels.positives), len(kernels.unlabeled))
     # ranges may be extended
     bag = sample.largest_bag(settings, extended=True)
@@ -231,7 +228,7 @@ def within_memory(
     if kernels.shares_kernels:
         shared = MemoryEstimate(held + len(sample.scaled) * matrix, matrix + cache)
         if threads := shared.threads_within(run.memory_mb, run.workers()):
-            return sample, settings, replace(run, jobs=threads)
+            return sample, replace(run, jobs=threads)
     apart = MemoryEstimate(held, bag_bytes(data, bag, bag, settings.base.cache_mb))
     threads = apart.threads_within(run.memory_mb, run.workers())
     if not threads:
@@ -243,7 +240,6 @@ def within_memory(
                 " its own, which takes longer, and scores may differ in the last digits"
             )
         )
-        settings = replace(settings, gram_mb=0.0)
         scaled = {
             kind: ScaledSample(
                 SharedKernels(each.kernels.positives, each.kernels.unlabeled, 0.0), each.gamma
@@ -251,4 +247,4 @@ def within_memory(
             for kind, each in sample.scaled.items()
         }
         sample = replace(sample, scaled=scaled)
-    return sample, settings, replace(run, jobs=threads)
+    return sample, replace(run, jobs=threads)

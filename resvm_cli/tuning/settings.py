@@ -56,6 +56,7 @@ class TuningSettings(TuningParameters):
     axes: tuple[Axis, ...] = ()
     fixed: tuple[str, ...] = ()  # the parameters in base that the user chose
     max_extensions: int = 3  # how many times ranges are extended
+    gram_mb: float = 1024.0  # memory for kernel values that candidates share
 
     @property
     def other_scalings(self) -> tuple[ScalingName, ...]:

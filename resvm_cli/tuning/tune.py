@@ -169,7 +169,7 @@ def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> SearchResul
     )
     settings.check()
     sample = TuningSample.from_data(data, settings, run.silent())
-    sample, settings, run = within_memory(data, sample, settings, run)
+    sample, run = within_memory(data, sample, settings, run)
     return _search_all(data, sample, TrialLog(settings, run))
 
 
@@ -226,13 +226,13 @@ def _fixed_axes(params: MethodParameters, kept: Sequence[str]) -> Iterator[Axis]
 def _prepared(
     request: TuneRequest, run: Run
 ) -> Iterator[tuple[TuneRequest, TrainingData, TuningSample, Run]]:
-    """Yield the data and the sample, with the request and run reduced to fit into memory."""
+    """Yield the request for its kernel, the data, the sample, and the run, limited to memory."""
     request = replace(request, source=request.source.for_kernel(request.base.kernel))
     with parallel.inner_threads_held(), silenced(), TrainingData(request.source, run) as data:
         for text in data.notes:
             run.notice(text)
         sample = TuningSample.from_data(data, request, run)
-        sample, request, within = within_memory(data, sample, request, run)
+        sample, within = within_memory(data, sample, request, run)
         yield request, data, sample, within
 
 
@@ -294,7 +294,7 @@ def _chosen(outcome: Outcome, sample: TuningSample, settings: TuningSettings) ->
 
 
 # Parameters that are logged under another name or do not affect the trials.
-NOT_LOGGED = ("oob", "contamination_pos", "contamination_unl", "gram_mb", "cache_mb")
+NOT_LOGGED = ("oob", "contamination_pos", "contamination_unl", "cache_mb")
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:

@@ -13,8 +13,10 @@ import pytest
 from resvm_cli.commands.tune import train_command
 from resvm_cli.options.training import DataOptions, TableOptions
 from resvm_cli.parameters import MethodParameters
+from resvm_cli.running.run import Run
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.tune import TuneRequest
+from resvm_cli.tuning.tune import tune as run_tune
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import start_resvm, until
 
@@ -127,9 +129,14 @@ def test_the_number_of_threads_changes_no_byte(problem, resvm, tmp_path):
     assert len(written) == 1
 
 
-def test_without_shared_kernels_scores_are_the_same(problem, resvm, tmp_path):
-    for name, room in (("shared", 1024), ("apart", 0)):
-        assert resvm(*quick(problem, tmp_path / name, "--gram-mb", room)).code == 0
+def test_without_shared_kernels_scores_are_the_same(problem, tmp_path):
+    source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
+    few = {"trials": 6, "n_models": 5, "folds": 3, "no_extend": True}
+    for name, room in (("shared", 1024.0), ("apart", 0.0)):
+        target = str(tmp_path / name)
+        run_tune(TuneRequest(source=source, target=target, gram_mb=room, **few), Run(jobs=1))
+        settings = json.loads((tmp_path / name / "settings.json").read_bytes())
+        assert settings["shared_kernels"] == (name == "shared")
     for one, other in zip(lines(tmp_path / "shared"), lines(tmp_path / "apart"), strict=True):
         assert one["params"] == other["params"]
         for metric, value in one["values"].items():
@@ -216,7 +223,6 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("--search", "halving"), "--search must be"),
         (("--n-models", "auto"), "--n-models"),
         (("--outer", "2"), "--outer"),
-        (("--up-to", "0"), "--up-to"),
         (("--contamination-pos", "1.5"), "--contamination-pos must be below 1"),
         (("--plot", "x.gif"), "--plot"),
         (("--n-pos", "100000"), "the widest range that the data allows"),
