@@ -239,10 +239,6 @@ class TuningParameters:
         " _of_mean), pu_score (as in the paper) or pu_score_pooled.",
         shown="roc_areas; roc_auc_of_mean with {search:informed}", panel=ESTIMATE,
     )  # fmt: skip
-    up_to: float = number(
-        0.2, "Fraction of U covered by partial_roc_auc.", positive=True, high=1, metavar="F",
-        advanced=True,
-    )  # fmt: skip
     oob: bool = declared(
         "flag", False, "Score out of bag, at a tenth of the cost of ten folds (resvm only).",
         shown="on for resvm, unless {folds} is given", panel=ESTIMATE,

@@ -134,9 +134,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
         gamma,
     )
     sample = TuningSample({None: ScaledSample(kernels, gamma)}, folds)
-    settings = TuningSettings(
-        base=base, oob=True, metric="partial_roc_auc", up_to=0.2, n_models=N_MODELS
-    )
+    settings = TuningSettings(base=base, oob=True, metric="partial_roc_auc", n_models=N_MODELS)
     out_of_bag = CandidateScorer(sample, settings)
     by_folds = replace(out_of_bag, settings=replace(settings, oob=False))
     for trial, candidate in enumerate(sampled(space, trials, number, 0)):

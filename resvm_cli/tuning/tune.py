@@ -317,7 +317,6 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         },
         **({"w_neg": request.base.w_neg} if len(data.negatives) else {}),
         "metric": request.metric,
-        "up_to": request.up_to,
         "estimate": "oob" if request.oob else "folds",
         "folds": sample.folds.n_folds,
         "search": request.search,

@@ -32,6 +32,7 @@ from resvm_cli.tuning.sample import TuningSample
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
 
+PARTIAL_LIMIT = 0.2  # fraction of U that partial areas cover
 # roc_areas is the mean of these: full and partial ROC AUC, by votes and by mean value.
 ROC_AREAS: tuple[MetricName, ...] = (
     "roc_auc",
@@ -79,17 +80,17 @@ class Scores:
     n_judged: int
 
 
-def score(rows: ScoredSample, metric: MetricName, up_to: float, *, by_folds: bool) -> Scores:
+def score(rows: ScoredSample, metric: MetricName, *, by_folds: bool) -> Scores:
     """Compute all criteria: the mean over folds if ``by_folds``, else once over all rows."""
     folds = [rows.only(rows.folds == fold) for fold in np.unique(rows.folds)]
-    whole: dict[str, float] = {name: criterion(rows, name, up_to) for name in METRIC_NAMES}
+    whole: dict[str, float] = {name: criterion(rows, name) for name in METRIC_NAMES}
     usable = [fold for fold in folds if fold.positive.any() and not fold.positive.all()]
     if by_folds:
         for name in METRIC_NAMES:
             if name != "pu_score_pooled":
-                by_fold = [criterion(fold, name, up_to) for fold in usable]
+                by_fold = [criterion(fold, name) for fold in usable]
                 whole[name] = float(np.mean(by_fold)) if by_fold else 0.0
-    spread = [criterion(fold, metric, up_to) for fold in usable]
+    spread = [criterion(fold, metric) for fold in usable]
     return Scores(
         whole,
         float(np.std(spread, ddof=1)) if len(spread) > 1 else 0.0,
@@ -99,12 +100,12 @@ def score(rows: ScoredSample, metric: MetricName, up_to: float, *, by_folds: boo
     )
 
 
-def criterion(rows: ScoredSample, name: MetricName, up_to: float) -> float:
+def criterion(rows: ScoredSample, name: MetricName) -> float:
     """Compute one criterion; ``_of_mean`` ranks by mean values, others by d with ties broken."""
     if name in ("pu_score", "pu_score_pooled"):
         return float(pu_score(rows.predicted[rows.positive].mean(), rows.predicted.mean()))
     if name == "roc_areas":
-        return float(np.mean([criterion(rows, area, up_to) for area in ROC_AREAS]))
+        return float(np.mean([criterion(rows, area) for area in ROC_AREAS]))
     kind, of_mean, _ = name.partition("_of_mean")
     if kind == "best_pu_score":
         return best_pu_score(rows.positive, rows.means if of_mean else rows.values)[0]
@@ -113,7 +114,7 @@ def criterion(rows: ScoredSample, name: MetricName, up_to: float) -> float:
         return float(ranking.roc_auc())
     if kind == "average_precision":
         return float(ranking.average_precision())
-    return float(ranking.partial_roc_auc(up_to))
+    return float(ranking.partial_roc_auc(PARTIAL_LIMIT))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,7 @@ class CandidateScorer:
             return [
                 rows
                 if isinstance(rows, ResvmError)
-                else score(rows, settings.metric, settings.up_to, by_folds=not settings.oob)
+                else score(rows, settings.metric, by_folds=not settings.oob)
                 for rows in decide_rows(candidates, trainer)
             ]
 

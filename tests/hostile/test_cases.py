@@ -59,7 +59,7 @@ OPTIONS = {
               "-e", "-m", "--seed", "--features", "--scale", "-j", "--member-timeout", "-t",
               "--method", "--solver"],
     "rank": ["-k", "--contamination-pos", "--contamination-unl", "--seed", "--n-models"],
-    "tune": ["-c", "--n-pos", "-g", "--up-to", "-v", "--trials", "--metric",
+    "tune": ["-c", "--n-pos", "-g", "-v", "--trials", "--metric",
              "--search", "--n-models", "--max-unl", "--contamination-pos"],
     "score": ["-T", "-k", "--prevalence", "--seed", "--contamination-pos", "--contamination-unl"],
     "simulate": ["--n-pos", "--n-unl", "--contamination-pos", "--test-pos", "--decimals", "--seed",

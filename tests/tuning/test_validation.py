@@ -18,6 +18,7 @@ from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
+from resvm_cli.tuning import validation
 from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
 from resvm_cli.tuning.settings import TuningSettings
 from resvm_cli.tuning.space import Candidate
@@ -36,7 +37,7 @@ def scorer(oob=False, groups=None, n_folds=4, *, kernels=None, n_models=8):
     folds = Folds.drawn(24, 80, n_folds, 7, groups=groups)
     kernels = kernels or SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
     base = MethodParameters(seed=7, tolerance=1e-6)
-    settings = TuningSettings(base=base, oob=oob, metric="roc_auc", up_to=0.2, n_models=n_models)
+    settings = TuningSettings(base=base, oob=oob, metric="roc_auc", n_models=n_models)
     return CandidateScorer(TuningSample({None: ScaledSample(kernels, 1.0)}, folds), settings)
 
 
@@ -125,8 +126,9 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
     assert found.means[found.positive] == pytest.approx(np.array(expected))
 
 
-def test_knowing_nothing_scores_like_chance_out_of_bag():
+def test_knowing_nothing_scores_like_chance_out_of_bag(monkeypatch):
     """Rows of P are scored by fewer members, which alone must not move them to the top."""
+    monkeypatch.setattr(validation, "PARTIAL_LIMIT", 0.05)
     rng = np.random.default_rng(3)
     sets = rng.standard_normal((60, 4)), rng.standard_normal((600, 4))
     bench = SharedKernels(Rows.from_dense(sets[0]), Rows.from_dense(sets[1]), 100)
@@ -147,7 +149,6 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
             base=MethodParameters(seed=seed),
             oob=True,
             metric="partial_roc_auc",
-            up_to=0.05,
             n_models=20,
         )
         made = CandidateScorer(TuningSample({None: ScaledSample(bench, 1.0)}, folds), settings)
@@ -163,10 +164,10 @@ def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
         (rows,) = made.held_out_rows([CANDIDATE], trainer)
     parts = [rows.only(rows.folds == part) for part in range(4)]
     for name in METRIC_NAMES:
-        by_fold = [criterion(part, name, 0.2) for part in parts]
-        expected = criterion(rows, name, 0.2) if name == "pu_score_pooled" else np.mean(by_fold)
+        by_fold = [criterion(part, name) for part in parts]
+        expected = criterion(rows, name) if name == "pu_score_pooled" else np.mean(by_fold)
         assert scores.values[name] == pytest.approx(expected)
-    deviation = np.std([criterion(part, "roc_auc", 0.2) for part in parts], ddof=1)
+    deviation = np.std([criterion(part, "roc_auc") for part in parts], ddof=1)
     assert scores.deviation == pytest.approx(deviation)
 
 
@@ -178,7 +179,7 @@ def test_pu_score_is_the_papers():
         np.array([True, True, True, False, True, False]),
         np.zeros(6, np.int64),
     )
-    found = score(rows, "pu_score", 0.2, by_folds=False)
+    found = score(rows, "pu_score", by_folds=False)
     assert found.recall == 0.75
     assert found.fraction_positive == pytest.approx(4 / 6)
     assert found.values["pu_score"] == pytest.approx(0.75**2 / (4 / 6))
