@@ -269,16 +269,6 @@ class TuningParameters:
         5000, "Score candidates on at most N rows of U, drawn at random.", low=10,
         shown="5000; 1500 with {search:informed}", advanced=True,
     )  # fmt: skip
-    contamination_pos: float | None = fraction(
-        "Fraction of P believed to be negative; narrows the default ranges.",
-        "A",
-        panel=SEARCH_SPACE,
-    )
-    contamination_unl: float | None = fraction(
-        "Fraction of U believed to be positive; narrows the default ranges.",
-        "B",
-        panel=SEARCH_SPACE,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

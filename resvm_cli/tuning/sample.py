@@ -188,8 +188,6 @@ class TuningSample:
             n_unl,
             self.scaled[None].gamma,
             axes,
-            settings.contamination_pos,
-            settings.contamination_unl,
         )
 
     def informed(self, settings: TuningSettings) -> list[Candidate]:

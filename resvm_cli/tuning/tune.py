@@ -294,7 +294,7 @@ def _chosen(outcome: Outcome, sample: TuningSample, settings: TuningSettings) ->
 
 
 # Parameters that are logged under another name or do not affect the trials.
-NOT_LOGGED = ("oob", "contamination_pos", "contamination_unl", "cache_mb")
+NOT_LOGGED = ("oob", "cache_mb")
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
@@ -323,7 +323,6 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         "committee": request.committee,
         "trials": request.trials,
         "n_models": request.n_models,
-        "contamination": [request.contamination_pos, request.contamination_unl],
         "max_unl": request.max_unl,
         "shared_kernels": sample.kernels.shares_kernels,
     }

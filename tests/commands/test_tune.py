@@ -223,7 +223,6 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("--search", "halving"), "--search must be"),
         (("--n-models", "auto"), "--n-models"),
         (("--outer", "2"), "--outer"),
-        (("--contamination-pos", "1.5"), "--contamination-pos must be below 1"),
         (("--plot", "x.gif"), "--plot"),
         (("--n-pos", "100000"), "the widest range that the data allows"),
     ],
