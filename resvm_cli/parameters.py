@@ -47,12 +47,9 @@ MetricName: TypeAlias = Literal[
     "roc_auc",
     "average_precision",
     "pu_score",
-    "pu_score_pooled",
     "best_pu_score",
     "partial_roc_auc_of_mean",
     "roc_auc_of_mean",
-    "average_precision_of_mean",
-    "best_pu_score_of_mean",
 ]
 METRIC_NAMES: tuple[MetricName, ...] = get_args(MetricName)
 
@@ -235,8 +232,8 @@ class TuningParameters:
     metric: MetricName = choice(
         "roc_areas", METRIC_NAMES,
         "roc_areas (the mean of four ROC AUCs: full and partial, by votes and by mean value),"
-        " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with the suffix"
-        " _of_mean), pu_score (as in the paper) or pu_score_pooled.",
+        " partial_roc_auc, roc_auc (both also with the suffix _of_mean), average_precision,"
+        " pu_score (as in the paper) or best_pu_score.",
         shown="roc_areas; roc_auc_of_mean with {search:informed}", panel=ESTIMATE,
     )  # fmt: skip
     oob: bool = declared(

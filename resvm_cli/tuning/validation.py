@@ -83,16 +83,15 @@ class Scores:
 def score(rows: ScoredSample, metric: MetricName, *, by_folds: bool) -> Scores:
     """Compute all criteria: the mean over folds if ``by_folds``, else once over all rows."""
     folds = [rows.only(rows.folds == fold) for fold in np.unique(rows.folds)]
-    whole: dict[str, float] = {name: criterion(rows, name) for name in METRIC_NAMES}
     usable = [fold for fold in folds if fold.positive.any() and not fold.positive.all()]
-    if by_folds:
-        for name in METRIC_NAMES:
-            if name != "pu_score_pooled":
-                by_fold = [criterion(fold, name) for fold in usable]
-                whole[name] = float(np.mean(by_fold)) if by_fold else 0.0
+    parts = usable if by_folds else [rows]
+    values: dict[str, float] = {
+        name: float(np.mean([criterion(part, name) for part in parts])) if parts else 0.0
+        for name in METRIC_NAMES
+    }
     spread = [criterion(fold, metric) for fold in usable]
     return Scores(
-        whole,
+        values,
         float(np.std(spread, ddof=1)) if len(spread) > 1 else 0.0,
         float(rows.predicted[rows.positive].mean()),
         float(rows.predicted.mean()),
@@ -102,19 +101,18 @@ def score(rows: ScoredSample, metric: MetricName, *, by_folds: bool) -> Scores:
 
 def criterion(rows: ScoredSample, name: MetricName) -> float:
     """Compute one criterion; ``_of_mean`` ranks by mean values, others by d with ties broken."""
-    if name in ("pu_score", "pu_score_pooled"):
-        return float(pu_score(rows.predicted[rows.positive].mean(), rows.predicted.mean()))
     if name == "roc_areas":
         return float(np.mean([criterion(rows, area) for area in ROC_AREAS]))
-    kind, of_mean, _ = name.partition("_of_mean")
-    if kind == "best_pu_score":
-        return best_pu_score(rows.positive, rows.means if of_mean else rows.values)[0]
-    ranking = rows.by_mean if of_mean else rows.by_value
-    if kind == "roc_auc":
-        return float(ranking.roc_auc())
-    if kind == "average_precision":
-        return float(ranking.average_precision())
-    return float(ranking.partial_roc_auc(PARTIAL_LIMIT))
+    if name == "pu_score":
+        return float(pu_score(rows.predicted[rows.positive].mean(), rows.predicted.mean()))
+    if name == "best_pu_score":
+        return best_pu_score(rows.positive, rows.values)[0]
+    if name == "average_precision":
+        return float(rows.by_value.average_precision())
+    ranking = rows.by_mean if name.endswith("_of_mean") else rows.by_value
+    if name.startswith("partial"):
+        return float(ranking.partial_roc_auc(PARTIAL_LIMIT))
+    return float(ranking.roc_auc())
 
 
 @dataclass(frozen=True, eq=False)

@@ -157,7 +157,7 @@ def test_knowing_nothing_scores_like_chance_out_of_bag(monkeypatch):
     assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3
 
 
-def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
+def test_scores_are_means_over_folds():
     made = scorer()
     (scores,) = made.scores([CANDIDATE], Run())
     with made.sample.kernels.trainer(made.plan(CANDIDATE, 18, 60, 0).kernel, Run()) as trainer:
@@ -165,8 +165,7 @@ def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
     parts = [rows.only(rows.folds == part) for part in range(4)]
     for name in METRIC_NAMES:
         by_fold = [criterion(part, name) for part in parts]
-        expected = criterion(rows, name) if name == "pu_score_pooled" else np.mean(by_fold)
-        assert scores.values[name] == pytest.approx(expected)
+        assert scores.values[name] == pytest.approx(np.mean(by_fold))
     deviation = np.std([criterion(part, "roc_auc") for part in parts], ddof=1)
     assert scores.deviation == pytest.approx(deviation)
 
