@@ -16,7 +16,6 @@ from resvm_cli.errors import DataError, FileError, ParameterError, ResvmError
 from resvm_cli.options.option_groups import argument, fold_options, option
 from resvm_cli.options.running import JSON, QUIET, command_run
 from resvm_cli.options.training import ZERO_BASED, TableOptions
-from resvm_cli.options.values import parse_kernel
 from resvm_cli.records import dataclass
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
@@ -26,13 +25,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from resvm_cli.files.svmlight import BadLine, Block
+    from resvm_cli.files.svmlight import BadLine
     from resvm_cli.model.scaling import FeatureStats
     from resvm_cli.rows import FloatArray, Rows
     from resvm_cli.tables.encoding import TableReading
 
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
-MAX_KEPT = 1 << 22  # kernel values stored to check that the matrix is symmetric
 MAX_NAMED = 20  # maximum number of features and labels to list
 
 
@@ -43,11 +41,6 @@ def check(
     table: TableOptions,
     most: int = option(
         "--max N", "Maximum number of bad lines to list per file.", default=20, min=1
-    ),
-    kernel: str | None = option(
-        "-t, --kernel NAME",
-        "Use precomputed if rows are kernel values, 0:serial 1:K(x,x1) ...",
-        completions=("precomputed",),
     ),
     zero_based: bool = ZERO_BASED,
     json: bool = JSON,
@@ -64,13 +57,12 @@ def check(
     from resvm_cli.rows import note_on_numbering
 
     reading = table.reading()
-    precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
     reports = []
     failures: list[ResvmError] = []
     with command_run(quiet) as run:
         for path in files:
             try:
-                checked = _check_file(path, reading, zero_based, precomputed, most, run)
+                checked = _check_file(path, reading, zero_based, most, run)
             except FileError as error:
                 failures.append(error)  # still check the other files
                 continue
@@ -122,22 +114,16 @@ class FileCheck:
 
 
 def _check_file(
-    path: str, reading: TableReading, zero_based: bool, precomputed: bool, most: int, run: Run
+    path: str, reading: TableReading, zero_based: bool, most: int, run: Run
 ) -> FileCheck:
-    """Read a complete file, skipping lines that cannot be parsed.
-
-    Reading a table stops at its first bad cell. The serial numbers of a precomputed kernel are not
-    part of the statistics.
-    """
+    """Read a complete file, skipping lines that cannot be parsed; stop at a table's bad cell."""
     from resvm_cli.files.sources import Source
     from resvm_cli.files.streams import name_of
-    from resvm_cli.svm import kernels
     from resvm_cli.tables.inputs import RowInput
 
     found = FileCheck(name_of(path))
     name, bad = found.path, found.bad_lines
     statistics = _Statistics(found)
-    matrix = _KernelMatrix(name) if precomputed else None
 
     def add_bad_line(line: BadLine) -> None:
         found.n_bad_lines += 1
@@ -149,14 +135,10 @@ def _check_file(
 
     with closing(Source(path, once=not reading.needs_two_passes)) as source:
         try:
-            opened = RowInput(source, reading, zero_based=zero_based or precomputed)
+            opened = RowInput(source, reading, zero_based=zero_based)
             opened.encode(selective=True)
             for block in opened.blocks(workers=1, on_bad_line=add_bad_line):
-                rows = block.rows
-                if matrix is not None:
-                    matrix.add(block)
-                    rows = rows.entries(rows.indices != kernels.SERIAL)
-                statistics.add(rows, block.labels)
+                statistics.add(block.rows, block.labels)
                 run.progress(f"checking {name}", found.n_rows, None)
             if opened.features is not None:
                 from resvm_cli.tables.notes import notes_on_training
@@ -167,66 +149,11 @@ def _check_file(
             texts = [terminal.in_options(text) for text in (error.message, error.hint) if text]
             found.n_bad_lines += 1
             bad[most - 1 :] = ["; ".join(texts)]
-    if matrix is not None:
-        wrong = matrix.wrong(found.indices[1])
-        found.n_bad_lines += len(wrong)
-        bad += wrong[: most - len(bad)]
     if not found.n_rows and not bad:
         found.n_bad_lines = 1
         bad.append(f"{name}: no rows")
-    statistics.finish(zero_based=zero_based, scalable=not precomputed)
+    statistics.finish(zero_based=zero_based)
     return found
-
-
-class _KernelMatrix:
-    """Checks the serial numbers of a precomputed kernel and that the matrix is symmetric."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._wrong: list[str] = []
-        self._last = 0, 0  # the largest serial number, and its line
-        self._kept: list[Rows] | None = []
-        self._n_kept = 0
-
-    def add(self, block: Block) -> None:
-        import numpy as np
-
-        from resvm_cli.svm import kernels
-
-        wrong = kernels.wrong_serials(block.rows)
-        self._wrong += [f"{self._name}:{block.lines[row]}: {fault}" for row, fault in wrong]
-        if wrong:
-            self._kept = None
-            block = block.take(np.delete(np.arange(len(block)), [row for row, _ in wrong]))
-        rows, lines = block.rows, block.lines
-        if not len(rows):
-            return
-        numbers = kernels.serials(rows)
-        self._last = max(self._last, (int(numbers.max()), int(lines[numbers.argmax()])))
-        self._n_kept += len(rows.values)
-        if self._n_kept > MAX_KEPT:
-            self._kept = None
-        if self._kept is not None:
-            self._kept.append(rows)
-
-    def wrong(self, n_columns: int) -> list[str]:
-        """Return errors in lines and, unless the file is large, in the matrix."""
-        from resvm_cli.rows import Rows
-        from resvm_cli.svm import kernels
-
-        found = list(self._wrong)
-        serial, line = self._last
-        if serial > n_columns:
-            found.append(
-                f"{self._name}:{line}: the serial number is {serial:,}, but rows have only"
-                f" {n_columns:,} kernel values"
-            )
-        elif self._kept and not found:
-            try:
-                kernels.precomputed_matrix(Rows.concatenate(self._kept))
-            except DataError as error:
-                found.append(f"{self._name}: {terminal.in_options(error.message)}")
-        return found
 
 
 class _Statistics:
@@ -277,7 +204,7 @@ class _Statistics:
         found.n_rows += len(rows)
         found.n_nonzeros += len(rows.values)
 
-    def finish(self, *, zero_based: bool, scalable: bool) -> None:
+    def finish(self, *, zero_based: bool) -> None:
         """Add the findings that require the whole file."""
         import numpy as np
 
@@ -303,7 +230,7 @@ class _Statistics:
         constant = summary.indices[summary.low == summary.high].tolist()
         found.constant_features = constant[:MAX_NAMED]
         found.n_constant_features = len(constant)
-        found.scaling = summary.advice() if scalable else None
+        found.scaling = summary.advice()
 
     def _equal_features(self) -> list[list[int]]:
         """Return groups of features that have the same value in every row."""

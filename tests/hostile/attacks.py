@@ -71,7 +71,6 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("kernel values of U", "k-unl.svm", _text, ["train", *kernel[:2], "-U", x, *kernel[4:],
                                                     *few]),
         ("kernel values", "k-test.svm", _text, ["predict", problem / "kernel", x]),
-        ("kernel values, checked", "k-pos.svm", _text, ["check", x, "-t", "precomputed"]),
         ("grids", "grids.json", document, [*bench, "--grid", x]),
     ]  # fmt: skip
 

@@ -202,9 +202,6 @@ def test_a_senseless_serial_number_is_refused_with_its_line(both, resvm, tmp_pat
     )  # fmt: skip
     assert ran.code == 3
     assert f"{path}{said}" in ran.err
-    ran = resvm("check", "-t", "precomputed", path)
-    assert ran.code == 3
-    assert f"{path}{said}" in ran.out.decode()
 
 
 def test_values_that_are_not_symmetric_are_refused(both, resvm, tmp_path):
@@ -213,17 +210,6 @@ def test_values_that_are_not_symmetric_are_refused(both, resvm, tmp_path):
     ran = resvm("train", *data, "--method", "cwsvm", "-o", tmp_path / "m")
     assert ran.code == 3
     assert "not symmetric: row 29 has 0.9 at 30, but row 30 has" in ran.err
-    ran = resvm("check", "-t", "precomputed", path)
-    assert ran.code == 3
-    assert "not symmetric" in ran.out.decode()
-
-
-def test_a_sound_file_is_sound_and_not_to_be_scaled(both, resvm):
-    ran = resvm("check", "-t", "precomputed", both / "k-pos.svm", "--json")
-    assert ran.code == 0, ran.err
-    (report,) = json.loads(ran.out)["files"]
-    assert report["n_features"] == 90
-    assert report["scaling"] is None
 
 
 def test_scaling_is_refused_unless_it_is_left_open(both, resvm, tmp_path):
