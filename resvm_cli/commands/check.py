@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -106,8 +105,6 @@ class FileCheck:
     duplicate_rows: int = 0
     constant_features: list[int] = field(default_factory=list)
     n_constant_features: int = 0
-    duplicate_features: list[list[int]] = field(default_factory=list)  # groups of equal features
-    n_duplicate_features: int = 0
     features_examined: bool = False  # False if there are too many features
     scaling: str | None = None  # why scaling is advised; None if it is not
     indices: tuple[int, int] = (sys.maxsize, -1)  # smallest, largest; not in the JSON output
@@ -160,14 +157,12 @@ class _Statistics:
     """Computes the findings for a file from its rows."""
 
     def __init__(self, found: FileCheck) -> None:
-        import numpy as np
 
         from resvm_cli.model.scaling import FeatureStats
 
         self._found = found
         self._labels: Counter[float] = Counter()
         self._stats: FeatureStats | None = FeatureStats()
-        self._features: Hashes = np.zeros(0, np.uint64)
         self._rows: list[Hashes] = []
 
     def add(self, rows: Rows, labels: FloatArray) -> None:
@@ -190,16 +185,12 @@ class _Statistics:
             low, high = float(rows.values.min()), float(rows.values.max())
             found.smallest = low if found.smallest is None else min(found.smallest, low)
             found.largest = high if found.largest is None else max(found.largest, high)
-        if self._stats is not None and last < MAX_FEATURES:
+        if last >= MAX_FEATURES:  # too many features to examine individually
+            self._stats = None
+        if self._stats is not None:
             self._stats.add(rows)
-            if len(self._features) <= last:
-                n_more = max(last + 1 - len(self._features), len(self._features))
-                self._features = np.pad(self._features, (0, n_more))
-        else:  # too many features to examine individually
-            self._stats, self._features = None, np.zeros(0, np.uint64)
         hashes: Hashes = np.zeros(len(rows), np.uint64)
-        entries = rows.indptr, rows.indices, rows.values
-        _blocks.hash(*entries, found.n_rows, hashes, self._features)
+        _blocks.hash(rows.indptr, rows.indices, rows.values, hashes)
         self._rows.append(hashes)
         found.n_rows += len(rows)
         found.n_nonzeros += len(rows.values)
@@ -223,26 +214,11 @@ class _Statistics:
         found.features_examined = self._stats is not None
         if self._stats is None or not found.n_rows:
             return
-        groups = self._equal_features()
-        found.duplicate_features = groups[:MAX_NAMED]
-        found.n_duplicate_features = sum(len(group) - 1 for group in groups)
         summary = self._stats.summary()
         constant = summary.indices[summary.low == summary.high].tolist()
         found.constant_features = constant[:MAX_NAMED]
         found.n_constant_features = len(constant)
         found.scaling = summary.advice()
-
-    def _equal_features(self) -> list[list[int]]:
-        """Return groups of features that have the same value in every row."""
-        import numpy as np
-
-        present = np.flatnonzero(self._features)
-        _, group, sizes = np.unique(
-            self._features[present], return_inverse=True, return_counts=True
-        )
-        order = np.argsort(group, kind="stable")
-        parts = np.split(present[order], np.cumsum(sizes)[:-1])
-        return sorted([part.tolist() for part in parts if len(part) > 1])
 
 
 def show_check(check: FileCheck) -> None:
@@ -273,11 +249,10 @@ def show_check(check: FileCheck) -> None:
         ("labels", labels),
         ("repeated", f"{check.duplicate_rows:,} rows repeat an earlier one"),
     ]
-    if check.n_constant_features:
-        rows.append(("constant", _listed(check.n_constant_features, check.constant_features)))
-    if check.n_duplicate_features:
-        groups = [" = ".join(map(str, group[:5])) for group in check.duplicate_features]
-        rows.append(("identical", _listed(check.n_duplicate_features, groups)))
+    if n_constant := check.n_constant_features:
+        listed = ", ".join(map(str, check.constant_features))
+        more = ", ..." if n_constant > len(check.constant_features) else ""
+        rows.append(("constant", f"{n_constant:,} features: {listed}{more}"))
     scaling = "features have similar ranges"
     if check.scaling:
         scaling = f"advised: {check.scaling}"
@@ -286,8 +261,3 @@ def show_check(check: FileCheck) -> None:
     rows.append(("scaling", scaling))
     lines += [f"{name:>10}  {text}" for name, text in rows]
     terminal.print_table("\n".join(lines) + "\n")
-
-
-def _listed(count: int, names: Sequence[object]) -> str:
-    shown = ", ".join(str(name) for name in names)
-    return f"{count:,} features: {shown}" + (", ..." if count > len(names) else "")
