@@ -36,8 +36,7 @@ from resvm_cli.parameters import (
     TUNED_METHOD,
     TUNING_TABLE,
 )
-from resvm_cli.report.console import rendered
-from resvm_cli.report.terminal import in_options, print_json, say, say_row
+from resvm_cli.report.terminal import aligned, in_options, print_json, say, say_row
 from resvm_cli.running.run import Share, as_ranges, done_when
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ def show_tuning(result: SearchResult, request: TuneRequest, train: str) -> None:
         f" and {result.n_scored[1]:,} unlabeled rows"
         + (f"; {result.n_repeated:,} from an earlier run" if result.n_repeated else ""),
     )
-    for line in _table(result, metric).splitlines():
+    for line in _table(result, metric):
         say(line)
     if len(result.winners) > 1:
         for winner in result.winners:
@@ -224,40 +223,35 @@ def _described(params: dict[str, Any]) -> str:
     return kind + ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
 
 
-def _table(result: SearchResult, metric: str) -> str:
-    from rich.table import Table
-
+def _table(result: SearchResult, metric: str) -> list[str]:
+    """Return the ten best trials as lines of a table."""
     from resvm_cli.tuning.space import AXIS_NAMES, WORDS
 
     trials = [trial for trial in result.trials if trial.scores is not None]
     trials.sort(key=lambda trial: (-(trial.score or 0.0), trial.number))
-    trials = trials[:SHOWN]
-    of_trials = [trial.candidate.named_values for trial in trials]
-    names = [name for name in (*AXIS_NAMES, *WORDS) if any(name in one for one in of_trials)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("trial", justify="right")
+    values = [
+        {"method": trial.candidate.method, **trial.candidate.named_values}
+        for trial in trials[:SHOWN]
+    ]
+    names = [name for name in (*AXIS_NAMES, *WORDS) if any(name in one for one in values)]
     if len(result.winners) > 1:
-        table.add_column("method")
-    for name in names:
-        table.add_column(name.replace("_", "-"), justify="right")
-    for title in (metric, "deviation", "recall", "positive"):
-        table.add_column(title, justify="right")
-    for trial, values in zip(trials, of_trials, strict=True):
+        names.insert(0, "method")
+    titles = [name.replace("_", "-") for name in names]
+    rows = [["trial", *titles, metric, "deviation", "recall", "positive"]]
+    for trial, named in zip(trials, values, strict=False):
         assert trial.scores is not None
-        cells = [str(trial.number)]
-        if len(result.winners) > 1:
-            cells.append(trial.candidate.method)
-        for name in names:
-            value = values.get(name, "")
-            cells.append(value if isinstance(value, str) else f"{value:.4g}")
-        cells += [
-            f"{trial.score:.4f}",
-            f"{trial.scores.deviation:.4f}",
-            f"{trial.scores.recall:.3f}",
-            f"{100 * trial.scores.fraction_positive:.3g} %",
-        ]
-        table.add_row(*cells)
-    return rendered(table, 160)
+        given = [named.get(name, "") for name in names]
+        rows.append(
+            [
+                str(trial.number),
+                *(value if isinstance(value, str) else f"{value:.4g}" for value in given),
+                f"{trial.score:.4f}",
+                f"{trial.scores.deviation:.4f}",
+                f"{trial.scores.recall:.3f}",
+                f"{100 * trial.scores.fraction_positive:.3g} %",
+            ]
+        )
+    return aligned(rows, left=(1,) if "method" in names else ())
 
 
 def print_tuning(
