@@ -34,8 +34,7 @@ from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
-from resvm_cli.tuning.search import sampled
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import TuningSettings, sampled
 from resvm_cli.tuning.space import default_space
 from resvm_cli.tuning.tune import choose_settings
 from resvm_cli.tuning.validation import CandidateScorer

@@ -26,7 +26,7 @@ from resvm_cli.sklearn import (
     RESVMClassifier,
 )
 from resvm_cli.training.choice import TRAINING
-from resvm_cli.tuning.settings import TUNING_NAMES
+from resvm_cli.tuning.search import TUNING_NAMES
 
 ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
 NO_NUMBER = (object(), "nonsense", [1, "x"], b"x", {"a": 1}, "1..", "5..1")

@@ -104,7 +104,7 @@ def tune(
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.report import charts
     from resvm_cli.tuning import tune as job
-    from resvm_cli.tuning.settings import tuning_settings
+    from resvm_cli.tuning.search import tuning_settings
 
     kind = None if plot is None else charts.kind_of(plot)
     values = {**vars(tuning), "seed": seed, "scale": data.chosen_scale() or "none"}

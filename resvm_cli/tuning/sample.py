@@ -23,7 +23,7 @@ from resvm_cli.training.resource_budget import (
     held_bytes,
     limit_too_small,
 )
-from resvm_cli.tuning.settings import TuningSettings, informed_candidates, informed_settings
+from resvm_cli.tuning.search import TuningSettings, informed_candidates, informed_settings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
 
 

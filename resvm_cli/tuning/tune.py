@@ -28,13 +28,17 @@ from resvm_cli.training.choice import TrainingChoice, best_json, joined_best_jso
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.sample import TuningSample, within_memory
-from resvm_cli.tuning.search import Outcome, Pooled, Trial, pooled, single
-from resvm_cli.tuning.settings import (
+from resvm_cli.tuning.search import (
     DEFAULT_MEMBERS,
     INFORMED,
     MAX_SETTINGS,
     SCREENING_MEMBERS,
+    Outcome,
+    Pooled,
+    Trial,
     TuningSettings,
+    pooled,
+    single,
 )
 from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import (

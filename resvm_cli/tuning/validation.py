@@ -29,7 +29,7 @@ from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import Scores, TuningSettings
 from resvm_cli.tuning.space import Candidate
 
 PARTIAL_LIMIT = 0.2  # fraction of U that partial areas cover
@@ -67,17 +67,6 @@ class ScoredSample:
     def joined(cls, parts: Sequence[ScoredSample]) -> ScoredSample:
         columns = ([getattr(part, each.name) for part in parts] for each in fields(cls))
         return cls(*map(np.concatenate, columns))
-
-
-@dataclass(frozen=True)
-class Scores:
-    """All criteria of a candidate and the spread of the selection criterion, as logged."""
-
-    values: dict[str, float]
-    deviation: float  # of the criterion over folds
-    recall: float
-    fraction_positive: float
-    n_judged: int
 
 
 def score(rows: ScoredSample, metric: MetricName, *, by_folds: bool) -> Scores:

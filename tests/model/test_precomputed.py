@@ -16,7 +16,7 @@ from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.tuning.settings import tuning_settings
+from resvm_cli.tuning.search import tuning_settings
 from resvm_cli.tuning.tune import TuneRequest, tune
 from tests.conftest import write_svm
 from tests.libsvm_oracle import predict_values

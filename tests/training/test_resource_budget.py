@@ -23,7 +23,7 @@ from resvm_cli.training.resource_budget import (
     training_estimate,
 )
 from resvm_cli.tuning.sample import TuningSample, within_memory
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import TuningSettings
 from tests.commands.train.test_command import snapshot
 from tests.conftest import write_svm
 from tests.programs import run, run_resvm, script_command

@@ -13,7 +13,7 @@ from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.tuning.sample import Folds, TuningSample
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import TuningSettings
 
 
 @given(st.integers(2, 8), st.integers(8, 40), st.integers(0, 60), st.integers(0, 2**40))

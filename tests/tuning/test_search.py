@@ -7,8 +7,7 @@ import math
 import pytest
 
 from resvm_cli.parameters import MethodParameters
-from resvm_cli.tuning.search import Trial, sampled, search, winner
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import Trial, TuningSettings, sampled, search, winner
 from resvm_cli.tuning.space import Candidate, Space, parse_axis
 
 PLANE = Space(

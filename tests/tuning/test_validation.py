@@ -20,7 +20,7 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
 from resvm_cli.tuning import validation
 from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import CandidateScorer, ScoredSample, criterion, score
 
