@@ -22,13 +22,12 @@ from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
 from resvm_cli.model.pu_data import PositiveWeights
-from resvm_cli.model.shared_kernels import KernelTrainer
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
-from resvm_cli.tuning.sample import TuningSample
+from resvm_cli.tuning.sample import KernelTrainer, TuningSample
 from resvm_cli.tuning.search import Scores, TuningSettings
 from resvm_cli.tuning.space import Candidate
 
@@ -137,7 +136,7 @@ class CandidateScorer:
     def trainer(self, candidate: Candidate, run: Run) -> AbstractContextManager[KernelTrainer]:
         """Return a trainer for candidates of this kernel, scaling and weighting."""
         plan = self.plan(candidate, self.sample.rows_pos, self.sample.rows_unl, 0)
-        kernels = self.sample.scaled[candidate.scale].kernels
+        kernels = self.sample.scaled[candidate.scale]
         return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
 
     def scores(self, candidates: Sequence[Candidate], run: Run) -> list[Scores | ResvmError]:

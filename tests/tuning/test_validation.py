@@ -9,17 +9,15 @@ import pytest
 from sklearn.svm import SVC
 
 from resvm_cli.errors import DataError, SolverError
-from resvm_cli.model import shared_kernels
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.plan import problems
-from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
 from resvm_cli.tuning import validation
-from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
+from resvm_cli.tuning.sample import Folds, KernelTrainer, SharedKernels, TuningSample
 from resvm_cli.tuning.search import TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import CandidateScorer, ScoredSample, criterion, score
@@ -38,7 +36,7 @@ def scorer(oob=False, groups=None, n_folds=4, *, kernels=None, n_models=8):
     kernels = kernels or SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
     base = MethodParameters(seed=7, tolerance=1e-6)
     settings = TuningSettings(base=base, oob=oob, metric="roc_auc", n_models=n_models)
-    return CandidateScorer(TuningSample({None: ScaledSample(kernels, 1.0)}, folds), settings)
+    return CandidateScorer(TuningSample({None: kernels}, folds), settings)
 
 
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
@@ -72,13 +70,13 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
 def bags_of(made, monkeypatch):
     """Return the bags that scoring trains on, as row numbers of P and U."""
     bags = []
-    real = shared_kernels.KernelTrainer.ensemble_values
+    real = KernelTrainer.ensemble_values
 
     def spying(self, ensembles, rows=None):
         bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in ensembles[0]])
         return real(self, ensembles, rows)
 
-    monkeypatch.setattr(shared_kernels.KernelTrainer, "ensemble_values", spying)
+    monkeypatch.setattr(KernelTrainer, "ensemble_values", spying)
     made.scores([CANDIDATE], Run())
     return bags
 
@@ -151,7 +149,7 @@ def test_knowing_nothing_scores_like_chance_out_of_bag(monkeypatch):
             metric="partial_roc_auc",
             n_models=20,
         )
-        made = CandidateScorer(TuningSample({None: ScaledSample(bench, 1.0)}, folds), settings)
+        made = CandidateScorer(TuningSample({None: bench}, folds), settings)
         (scores,) = made.scores([candidate], Run())
         found.append(scores.values["partial_roc_auc"])
     assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3
