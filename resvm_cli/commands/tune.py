@@ -1,6 +1,6 @@
 """resvm tune: choose hyperparameters without negatives, and report the best candidates.
 
-numpy and matplotlib are imported inside functions, so that --help stays fast.
+numpy is imported inside functions, so that --help stays fast.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from resvm_cli.errors import Text
-    from resvm_cli.report.charts import Kind
-    from resvm_cli.tuning.space import Axis
     from resvm_cli.tuning.trials import TaskResult
     from resvm_cli.tuning.tune import SearchResult, TuneRequest, Winner
 
@@ -81,9 +79,6 @@ def tune(
     groups: str | None = GROUPS,
     tuning: TuningOptions,
     resume: bool = output_option("--resume", "Continue the run in -o, if there is one."),
-    plot: str | None = output_option(
-        "--plot FILE", "Plot the score against each parameter (.png, .svg, .pdf)."
-    ),
     json: bool = JSON,
     task: str | None = TASK,
     seed: int = SEED,
@@ -101,12 +96,9 @@ def tune(
     - `resvm train -P pos.svm -U unl.svm --params tuning/best.json -o model`
     - `resvm tune -P pos.svm -U unl.svm --search random -c 0.1..100 -o tuning`
     """
-    from resvm_cli.files.atomic import output as output_file
-    from resvm_cli.report import charts
     from resvm_cli.tuning import tune as job
     from resvm_cli.tuning.search import tuning_settings
 
-    kind = None if plot is None else charts.kind_of(plot)
     values = {**vars(tuning), "seed": seed, "scale": data.chosen_scale() or "none"}
     given = given_values(values, explicit_options(context))
     request = job.TuneRequest(
@@ -116,7 +108,7 @@ def tune(
         **tuning_settings(given),
     )
     share = None if task is None else parse_task(task)
-    if not json and plot is None and share is None:
+    if not json and share is None:
         done_when(f"{output}/best.json")
     with running.run(cluster) as run:
         if share is not None:
@@ -127,9 +119,6 @@ def tune(
                 print_task(done, share, request, run.notes)
             return
         result = job.tune(request, run)
-    if plot is not None and kind is not None:
-        with output_file(plot) as write:
-            write(tuning_scores(result, request, kind))
     train = train_command(data, table, request)
     if not running.quiet:
         show_tuning(result, request, train)
@@ -280,60 +269,3 @@ def print_tuning(
             "notes": list(notes),
         },
     )
-
-
-def tuning_scores(result: SearchResult, request: TuneRequest, kind: Kind) -> bytes:
-    """Plot the score against each parameter."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    from resvm_cli.report.charts import STYLE, saved
-
-    axes = [axis for axis in result.best.outcome.space.axes if not axis.fixed]
-    columns = min(3, max(1, len(axes)))
-    rows = max(1, -(-len(axes) // columns))
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(2.9 * columns + 0.4, 2.5 * rows), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False, sharey=True).flatten()
-        for panel, axis in zip(panels, axes, strict=False):
-            _draw_parameter(panel, axis, result)
-        for panel in panels[len(axes) :]:
-            panel.set_visible(False)
-        for row in range(rows):
-            panels[row * columns].set_ylabel(request.metric.replace("_", " "))
-        n_trials = len(result.trials)
-        figure.suptitle(
-            f"resvm tune: {result.best.params['method']}, {n_trials:,} trials", fontsize=10
-        )
-        if axes:
-            panels[0].legend(frameon=False, fontsize=8, loc="best")
-        return saved(figure, kind)
-
-
-def _draw_parameter(panel: Any, axis: Axis, result: SearchResult) -> None:
-    """Plot all trials of the winner's method against one parameter; a star marks the winner."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
-
-    from resvm_cli.report.charts import COLORS, WINNER_COLOR
-
-    winner = result.best.trial
-    trials = [
-        trial
-        for trial in result.trials
-        if trial.scores is not None and trial.candidate.method == result.best.params["method"]
-    ]
-    panel.scatter(
-        [trial.candidate[axis.name] for trial in trials], [trial.score for trial in trials],
-        s=9, color=COLORS[0], alpha=0.75, linewidths=0,
-    )  # fmt: skip
-    panel.scatter(
-        [winner.candidate[axis.name]], [winner.score],
-        s=70, marker="*", color=WINNER_COLOR, zorder=5, label="chosen",
-    )  # fmt: skip
-    panel.set_xlabel(axis.name.replace("_", "-"))
-    if axis.log:
-        panel.set_xscale("log")
-        panel.xaxis.set_minor_formatter(NullFormatter())
-        if axis.high < 30 * axis.low:  # too narrow for powers of ten alone
-            panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            panel.xaxis.set_major_formatter(FormatStrFormatter("%g"))

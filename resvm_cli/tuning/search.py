@@ -298,7 +298,6 @@ class Outcome:
 
     best: Trial
     trials: tuple[Trial, ...]
-    space: Space  # including extensions
     edges: tuple[Message, ...] = ()  # a remark for each edge on which the best candidate lies
     extensions: int = 0
 
@@ -311,7 +310,7 @@ def search(space: Space, settings: TuningSettings, informed: Sequence[Candidate]
     if settings.search == "informed":
         trials = yield list(informed)
         best = winner(trials)
-        return None if best is None else Outcome(best, tuple(trials), space)
+        return None if best is None else Outcome(best, tuple(trials))
     trials = yield _candidates(space, settings, settings.trials, 0)
     extensions = 0
     while best := winner(trials):
@@ -319,7 +318,7 @@ def search(space: Space, settings: TuningSettings, informed: Sequence[Candidate]
         beyond = [(axis, part) for axis, _, part in edges if part is not None]
         if not beyond or settings.no_extend or extensions == settings.max_extensions:
             remarks = tuple(_remark(axis, side, part is None) for axis, side, part in edges)
-            return Outcome(best, tuple(trials), space, remarks, extensions)
+            return Outcome(best, tuple(trials), remarks, extensions)
         extensions += 1
         fresh: dict[Candidate, None] = {}
         count = max(4, settings.trials // EXTENSION_TRIALS)

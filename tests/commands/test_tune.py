@@ -223,7 +223,6 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("--search", "halving"), "--search must be"),
         (("--n-models", "auto"), "--n-models"),
         (("--outer", "2"), "--outer"),
-        (("--plot", "x.gif"), "--plot"),
         (("--n-pos", "100000"), "the widest range that the data allows"),
     ],
 )
@@ -357,13 +356,6 @@ def test_groups_by_qid_and_one_labelled_file(resvm, tmp_path):
         "--n-models", 4, "-o", tmp_path / "t", "-q",
     )  # fmt: skip
     assert ran.code == 0, ran.err
-
-
-def test_the_plot_shows_each_parameter_and_the_winner(problem, resvm, tmp_path):
-    ran = resvm(*quick(problem, tmp_path / "t", "--oob", "--plot", tmp_path / "t.svg"))
-    assert ran.code == 0, ran.err
-    drawing = (tmp_path / "t.svg").read_text()
-    assert [word for word in ("gamma", "c-unl", "chosen") if word not in drawing] == []
 
 
 @pytest.mark.parametrize("removed", [{"search": "halving"}, {"outer": 2}, {"n_models": "auto"}])

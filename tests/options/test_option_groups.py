@@ -329,7 +329,7 @@ PATHS = {
     ("train",): (("output",), (*TRAINING_FILES, "params", "cluster")),
     ("merge",): (("output",), ("parts",)),
     ("predict",): (("output", "out_dir", "annotate"), ("model", "files", "cluster")),
-    ("tune",): (("output", "plot"), (*TRAINING_FILES, "cluster")),
+    ("tune",): (("output",), (*TRAINING_FILES, "cluster")),
     ("score",): (
         ("plot", "html", "curve"),
         ("labels", "positive_ids", "files", "model"),
