@@ -104,7 +104,7 @@ grid            tune {PU} {GRID} --gamma 0.01,0.1 -v 5 -o grid --json
 random-oob      tune {PU} --oob --trials 20 -o random-oob
 random-folds    tune {PU} --search random --trials 20 -v 5 -o random-folds
 three-methods   tune {PU} --method all --trials 4 -v 3 -t linear -o three-methods
-committee       tune {PU} --oob --trials 6 --committee 3 --max-extensions 0 -o committee
+committee       tune {PU} --oob --trials 6 --committee 3 --no-extend -o committee
 of-grid         train {PU} --params grid/best.json -o of-grid
 """
 RANK = f"""
@@ -131,7 +131,7 @@ rbf             train {PU} -o rbf
 recall          predict rbf data/test.svm -T recall=0.9
 audit-model     rank {PU} --audit --model rbf
 audit           rank {PU} --audit
-random-oob      tune {PU} --oob --trials 4 --max-extensions 0 -o random-oob
+random-oob      tune {PU} --oob --trials 4 --no-extend -o random-oob
 """
 
 

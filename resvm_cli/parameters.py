@@ -47,12 +47,9 @@ MetricName: TypeAlias = Literal[
     "roc_auc",
     "average_precision",
     "pu_score",
-    "pu_score_pooled",
     "best_pu_score",
     "partial_roc_auc_of_mean",
     "roc_auc_of_mean",
-    "average_precision_of_mean",
-    "best_pu_score_of_mean",
 ]
 METRIC_NAMES: tuple[MetricName, ...] = get_args(MetricName)
 
@@ -235,13 +232,9 @@ class TuningParameters:
     metric: MetricName = choice(
         "roc_areas", METRIC_NAMES,
         "roc_areas (the mean of four ROC AUCs: full and partial, by votes and by mean value),"
-        " partial_roc_auc, roc_auc, average_precision, best_pu_score (each also with the suffix"
-        " _of_mean), pu_score (as in the paper) or pu_score_pooled.",
+        " partial_roc_auc, roc_auc (both also with the suffix _of_mean), average_precision,"
+        " pu_score (as in the paper) or best_pu_score.",
         shown="roc_areas; roc_auc_of_mean with {search:informed}", panel=ESTIMATE,
-    )  # fmt: skip
-    up_to: float = number(
-        0.2, "Fraction of U covered by partial_roc_auc.", positive=True, high=1, metavar="F",
-        advanced=True,
     )  # fmt: skip
     oob: bool = declared(
         "flag", False, "Score out of bag, at a tenth of the cost of ten folds (resvm only).",
@@ -249,9 +242,6 @@ class TuningParameters:
     )  # fmt: skip
     folds: int = integer(
         10, "Score by cross-validation with N folds.", low=2, letter="v", panel=ESTIMATE
-    )
-    repeats: int = integer(
-        1, "Repeat cross-validation N times with different folds.", low=1, advanced=True
     )
     search: SearchName = choice(
         "random", SEARCH_NAMES,
@@ -265,10 +255,9 @@ class TuningParameters:
     trials: int = integer(
         100, "Number of candidates that a random search draws.", low=1, panel=SEARCH
     )
-    max_extensions: int = integer(
-        3, "How many times to extend a range whose best value is at its edge.", low=0,
-        advanced=True,
-    )  # fmt: skip
+    no_extend: bool = declared(
+        "flag", False, "Only warn if the best value is on the edge of a range.", advanced=True
+    )
     n_models: int | None = integer(
         None, "Number of members.", low=1, high=MAX_MEMBERS,
         shown="50; in a committee, 15 for each setting",
@@ -277,20 +266,6 @@ class TuningParameters:
         5000, "Score candidates on at most N rows of U, drawn at random.", low=10,
         shown="5000; 1500 with {search:informed}", advanced=True,
     )  # fmt: skip
-    gram_mb: float = number(
-        1024.0, "Memory for kernel values that candidates share.", low=0, metavar="MB",
-        shown="1024; 150 with {search:informed}", advanced=True,
-    )  # fmt: skip
-    contamination_pos: float | None = fraction(
-        "Fraction of P believed to be negative; narrows the default ranges.",
-        "A",
-        panel=SEARCH_SPACE,
-    )
-    contamination_unl: float | None = fraction(
-        "Fraction of U believed to be positive; narrows the default ranges.",
-        "B",
-        panel=SEARCH_SPACE,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,15 +31,16 @@ from resvm_cli.svm.libsvm import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import Trial, pooled
-from resvm_cli.tuning.settings import (
+from resvm_cli.tuning.search import (
     INFORMED,
     MAX_SETTINGS,
     SCREENING_MEMBERS,
     Informed,
+    Trial,
     TuningSettings,
     informed_candidates,
     informed_settings,
+    pooled,
 )
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.tune import settle_scaling

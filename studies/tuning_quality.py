@@ -25,7 +25,6 @@ from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.plan import gamma_scale
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.model.simulation import Sizes, split
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.rows import DataSummary, Rows, variance
@@ -33,9 +32,8 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
-from resvm_cli.tuning.search import sampled
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.sample import Folds, SharedKernels, TuningSample
+from resvm_cli.tuning.search import TuningSettings, sampled
 from resvm_cli.tuning.space import default_space
 from resvm_cli.tuning.tune import choose_settings
 from resvm_cli.tuning.validation import CandidateScorer
@@ -123,7 +121,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
         some = np.random.default_rng(number).choice(len(unlabeled), MAX_UNL, replace=False)
         unlabeled = unlabeled.take(np.sort(some))
     gamma = gamma_scale(drawn.n_features, drawn.variance)
-    kernels = SharedKernels(drawn.positives, unlabeled, 2000)
+    kernels = SharedKernels(drawn.positives, unlabeled, 2000, gamma)
     folds = Folds.drawn(len(drawn.positives), len(unlabeled), 10, number)
     # use the search space that folds allow for both
     space = default_space(
@@ -133,10 +131,8 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
         len(unlabeled) * 9 // 10,
         gamma,
     )
-    sample = TuningSample({None: ScaledSample(kernels, gamma)}, folds)
-    settings = TuningSettings(
-        base=base, oob=True, metric="partial_roc_auc", up_to=0.2, n_models=N_MODELS
-    )
+    sample = TuningSample({None: kernels}, folds)
+    settings = TuningSettings(base=base, oob=True, metric="partial_roc_auc", n_models=N_MODELS)
     out_of_bag = CandidateScorer(sample, settings)
     by_folds = replace(out_of_bag, settings=replace(settings, oob=False))
     for trial, candidate in enumerate(sampled(space, trials, number, 0)):

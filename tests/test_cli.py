@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -216,66 +215,6 @@ def test_a_signal_during_predict_leaves_no_file_behind(model, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_job_that_says_how_long_it_will_take_is_not_contradicted(monkeypatch, capsys):
-    from resvm_cli.report import console
-
-    clock = [0.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
-    with console.Progress(quiet=False) as progress:
-        for second in range(12):
-            clock[0] = float(second)
-            progress("benchmark, about 2 h left", second, 100)
-    assert capsys.readouterr().err == "resvm: benchmark, about 2 h left: 10 of 100, 10 s\n"
-
-
-def test_a_terminal_sees_a_progress_bar_and_elsewhere_heartbeats(monkeypatch, capsys):
-    from resvm_cli.report import console
-
-    clock = [0.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
-    with console.Progress(quiet=False) as progress:
-        for second in range(100):
-            clock[0] = float(second)
-            progress("training", second, 100)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "resvm: training: 10 of 100, 10 s, about 90 s left"
-    assert len(lines) == 3
-    with console.Progress(quiet=False) as progress:
-        progress("tuning", 0, 10)
-        for second in (40.0, 70.0):
-            clock[0] = 200.0 + second
-            progress("training", int(second) - 40, 50)
-    assert capsys.readouterr().err.splitlines()[-1].startswith("resvm: training: 30 of 50, 30 s")
-    with console.Progress(quiet=True) as progress:
-        clock[0] += 1000
-        progress("training", 1, 2)
-    assert capsys.readouterr().err == ""
-
-
-def test_on_a_terminal_progress_is_drawn():
-    import pty
-
-    script = (
-        "from itertools import count; from types import SimpleNamespace\n"
-        "from resvm_cli.report import console\n"
-        "console.time = SimpleNamespace(monotonic=count(0, 0.1).__next__)\n"
-        "with console.Progress(False) as p:\n"
-        "    for i in range(12): p('training', i, 12)\n"
-    )
-    primary, secondary = pty.openpty()
-    drawn = b""
-    environment = {**os.environ, "TERM": "xterm"}
-    with started(script_command(script), stderr=secondary, env=environment) as running:
-        os.close(secondary)
-        with suppress(OSError):  # Linux reports the closed end this way
-            while piece := os.read(primary, 4096):
-                drawn += piece
-    os.close(primary)
-    assert running.returncode == 0
-    assert b"training" in drawn
-    assert b"/12" in drawn
-
-
 def test_leaving_at_once_loses_nothing():
     script = (
         "import atexit, sys; from resvm_cli.cli import program\n"
@@ -322,7 +261,7 @@ def test_long_numbers_on_the_command_line_are_no_bug(digits, problem, model, res
           for option in ("--n-models", "--n-pos", "--n-unl", "--degree", "--features", "-j",
                          "--seed")),
         *(("tune", *data, "--oob", "-o", tmp_path / "t", option, long)
-          for option in ("--n-models", "--max-unl", "-v", "--repeats")),
+          for option in ("--n-models", "--max-unl", "-v")),
         ("rank", *data, "-k", long, "--n-models", 3),
         ("score", pred, "--labels", pred, "-k", long),
         ("score", pred, "--labels", pred, "--seed", long),

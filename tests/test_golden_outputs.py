@@ -44,7 +44,7 @@ out-of-bag.json tune {PU} --oob --n-models 5 --trials 6 --search random -o rando
 folds.json      tune {PU} -v 3 --n-models 5 --search grid --no-extend -c 0.1,1
     -g 0.1,1 --n-pos 10 --unl-per-pos 2 -o grid --json
 methods.json    tune {PU} -v 2 --n-models 5 --trials 4 --search random --method all
-    --max-extensions 0 -o methods --json
+    --no-extend -o methods --json
 rank.json       rank {MORE} --n-models 15 --why 2 --top 9 --html page.html --json
 known.json      rank {PU} --n-models 15 -t linear --with-known --top 9 --json
 list.json       rank {MORE} --n-models 15 --fdr 0.4 --json

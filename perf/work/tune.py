@@ -94,7 +94,7 @@ def _resvm(
 def _folds(bench: Bench, problem: Problem, kernel: str, folder: Path) -> Path:
     """Folds, bags and candidates for the peers, by resvm's own rules."""
     sizes = bench.sizes
-    line = Folds.drawn(sizes.rows_pos, sizes.rows_unl, N_FOLDS, 0).parts[0]
+    line = Folds.drawn(sizes.rows_pos, sizes.rows_unl, N_FOLDS, 0).numbers
     bags = np.zeros((N_FOLDS, N_MODELS, N_POS * (1 + PER_POS)), np.int64)
     for fold in range(N_FOLDS):
         kept_pos = np.flatnonzero(line[: sizes.rows_pos] != fold)

@@ -40,7 +40,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 from resvm_cli.training.choice import TRAINING, training_choice
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.settings import TUNING_NAMES, TuningSettings, tuning_settings
+from resvm_cli.tuning.search import TUNING_NAMES, TuningSettings, tuning_settings
 from resvm_cli.tuning.space import AXIS_NAMES
 from resvm_cli.tuning.tune import choose_settings, tune_on
 

@@ -44,7 +44,7 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import TrainingChoice, parameters_of
 from resvm_cli.training.train import train_on
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import TuningSettings
 from resvm_cli.tuning.space import AXIS_NAMES, Axis, axes_of, parse_axis
 from resvm_cli.tuning.tune import choose_settings, tune_on
 
@@ -222,7 +222,7 @@ class Protocol:
         if self.is_fast:
             return TuningSettings(
                 **common, folds=FAST_FOLDS, search="random", trials=FAST_TRIALS,
-                max_extensions=0, max_unl=TuningSettings.max_unl,
+                no_extend=True, max_unl=TuningSettings.max_unl,
             )  # fmt: skip
         common |= {
             "metric": "pu_score", "folds": PAPER_FOLDS, "max_unl": ALL_ROWS, "gram_mb": GRAM_MB

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from resvm_cli.errors import DataError, FileError, ParameterError, ResvmError
 from resvm_cli.options.option_groups import argument, fold_options, option
 from resvm_cli.options.shared import JSON, QUIET, ZERO_BASED, TableOptions, command_run
-from resvm_cli.options.values import parse_kernel
 from resvm_cli.records import dataclass
 from resvm_cli.report import terminal
 from resvm_cli.report.terminal import print_json
@@ -25,13 +23,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from resvm_cli.files.svmlight import BadLine, Block
+    from resvm_cli.files.svmlight import BadLine
     from resvm_cli.model.scaling import FeatureStats
     from resvm_cli.rows import FloatArray, Rows
     from resvm_cli.tables.encoding import TableReading
 
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
-MAX_KEPT = 1 << 22  # kernel values stored to check that the matrix is symmetric
 MAX_NAMED = 20  # maximum number of features and labels to list
 
 
@@ -42,11 +39,6 @@ def check(
     table: TableOptions,
     most: int = option(
         "--max N", "Maximum number of bad lines to list per file.", default=20, min=1
-    ),
-    kernel: str | None = option(
-        "-t, --kernel NAME",
-        "Use precomputed if rows are kernel values, 0:serial 1:K(x,x1) ...",
-        completions=("precomputed",),
     ),
     zero_based: bool = ZERO_BASED,
     json: bool = JSON,
@@ -63,13 +55,12 @@ def check(
     from resvm_cli.rows import note_on_numbering
 
     reading = table.reading()
-    precomputed = kernel is not None and parse_kernel(kernel) == "precomputed"
     reports = []
     failures: list[ResvmError] = []
     with command_run(quiet) as run:
         for path in files:
             try:
-                checked = _check_file(path, reading, zero_based, precomputed, most, run)
+                checked = _check_file(path, reading, zero_based, most, run)
             except FileError as error:
                 failures.append(error)  # still check the other files
                 continue
@@ -113,30 +104,22 @@ class FileCheck:
     duplicate_rows: int = 0
     constant_features: list[int] = field(default_factory=list)
     n_constant_features: int = 0
-    duplicate_features: list[list[int]] = field(default_factory=list)  # groups of equal features
-    n_duplicate_features: int = 0
     features_examined: bool = False  # False if there are too many features
     scaling: str | None = None  # why scaling is advised; None if it is not
     indices: tuple[int, int] = (sys.maxsize, -1)  # smallest, largest; not in the JSON output
 
 
 def _check_file(
-    path: str, reading: TableReading, zero_based: bool, precomputed: bool, most: int, run: Run
+    path: str, reading: TableReading, zero_based: bool, most: int, run: Run
 ) -> FileCheck:
-    """Read a complete file, skipping lines that cannot be parsed.
-
-    Reading a table stops at its first bad cell. The serial numbers of a precomputed kernel are not
-    part of the statistics.
-    """
+    """Read a complete file, skipping lines that cannot be parsed; stop at a table's bad cell."""
     from resvm_cli.files.sources import Source
     from resvm_cli.files.streams import name_of
-    from resvm_cli.svm import kernels
     from resvm_cli.tables.inputs import RowInput
 
     found = FileCheck(name_of(path))
     name, bad = found.path, found.bad_lines
     statistics = _Statistics(found)
-    matrix = _KernelMatrix(name) if precomputed else None
 
     def add_bad_line(line: BadLine) -> None:
         found.n_bad_lines += 1
@@ -148,14 +131,10 @@ def _check_file(
 
     with closing(Source(path, once=not reading.needs_two_passes)) as source:
         try:
-            opened = RowInput(source, reading, zero_based=zero_based or precomputed)
+            opened = RowInput(source, reading, zero_based=zero_based)
             opened.encode(selective=True)
             for block in opened.blocks(workers=1, on_bad_line=add_bad_line):
-                rows = block.rows
-                if matrix is not None:
-                    matrix.add(block)
-                    rows = rows.entries(rows.indices != kernels.SERIAL)
-                statistics.add(rows, block.labels)
+                statistics.add(block.rows, block.labels)
                 run.progress(f"checking {name}", found.n_rows, None)
             if opened.features is not None:
                 from resvm_cli.tables.notes import notes_on_training
@@ -166,80 +145,23 @@ def _check_file(
             texts = [terminal.in_options(text) for text in (error.message, error.hint) if text]
             found.n_bad_lines += 1
             bad[most - 1 :] = ["; ".join(texts)]
-    if matrix is not None:
-        wrong = matrix.wrong(found.indices[1])
-        found.n_bad_lines += len(wrong)
-        bad += wrong[: most - len(bad)]
     if not found.n_rows and not bad:
         found.n_bad_lines = 1
         bad.append(f"{name}: no rows")
-    statistics.finish(zero_based=zero_based, scalable=not precomputed)
+    statistics.finish(zero_based=zero_based)
     return found
-
-
-class _KernelMatrix:
-    """Checks the serial numbers of a precomputed kernel and that the matrix is symmetric."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._wrong: list[str] = []
-        self._last = 0, 0  # the largest serial number, and its line
-        self._kept: list[Rows] | None = []
-        self._n_kept = 0
-
-    def add(self, block: Block) -> None:
-        import numpy as np
-
-        from resvm_cli.svm import kernels
-
-        wrong = kernels.wrong_serials(block.rows)
-        self._wrong += [f"{self._name}:{block.lines[row]}: {fault}" for row, fault in wrong]
-        if wrong:
-            self._kept = None
-            block = block.take(np.delete(np.arange(len(block)), [row for row, _ in wrong]))
-        rows, lines = block.rows, block.lines
-        if not len(rows):
-            return
-        numbers = kernels.serials(rows)
-        self._last = max(self._last, (int(numbers.max()), int(lines[numbers.argmax()])))
-        self._n_kept += len(rows.values)
-        if self._n_kept > MAX_KEPT:
-            self._kept = None
-        if self._kept is not None:
-            self._kept.append(rows)
-
-    def wrong(self, n_columns: int) -> list[str]:
-        """Return errors in lines and, unless the file is large, in the matrix."""
-        from resvm_cli.rows import Rows
-        from resvm_cli.svm import kernels
-
-        found = list(self._wrong)
-        serial, line = self._last
-        if serial > n_columns:
-            found.append(
-                f"{self._name}:{line}: the serial number is {serial:,}, but rows have only"
-                f" {n_columns:,} kernel values"
-            )
-        elif self._kept and not found:
-            try:
-                kernels.precomputed_matrix(Rows.concatenate(self._kept))
-            except DataError as error:
-                found.append(f"{self._name}: {terminal.in_options(error.message)}")
-        return found
 
 
 class _Statistics:
     """Computes the findings for a file from its rows."""
 
     def __init__(self, found: FileCheck) -> None:
-        import numpy as np
 
         from resvm_cli.model.scaling import FeatureStats
 
         self._found = found
         self._labels: Counter[float] = Counter()
         self._stats: FeatureStats | None = FeatureStats()
-        self._features: Hashes = np.zeros(0, np.uint64)
         self._rows: list[Hashes] = []
 
     def add(self, rows: Rows, labels: FloatArray) -> None:
@@ -262,21 +184,17 @@ class _Statistics:
             low, high = float(rows.values.min()), float(rows.values.max())
             found.smallest = low if found.smallest is None else min(found.smallest, low)
             found.largest = high if found.largest is None else max(found.largest, high)
-        if self._stats is not None and last < MAX_FEATURES:
+        if last >= MAX_FEATURES:  # too many features to examine individually
+            self._stats = None
+        if self._stats is not None:
             self._stats.add(rows)
-            if len(self._features) <= last:
-                n_more = max(last + 1 - len(self._features), len(self._features))
-                self._features = np.pad(self._features, (0, n_more))
-        else:  # too many features to examine individually
-            self._stats, self._features = None, np.zeros(0, np.uint64)
         hashes: Hashes = np.zeros(len(rows), np.uint64)
-        entries = rows.indptr, rows.indices, rows.values
-        _blocks.hash(*entries, found.n_rows, hashes, self._features)
+        _blocks.hash(rows.indptr, rows.indices, rows.values, hashes)
         self._rows.append(hashes)
         found.n_rows += len(rows)
         found.n_nonzeros += len(rows.values)
 
-    def finish(self, *, zero_based: bool, scalable: bool) -> None:
+    def finish(self, *, zero_based: bool) -> None:
         """Add the findings that require the whole file."""
         import numpy as np
 
@@ -295,26 +213,11 @@ class _Statistics:
         found.features_examined = self._stats is not None
         if self._stats is None or not found.n_rows:
             return
-        groups = self._equal_features()
-        found.duplicate_features = groups[:MAX_NAMED]
-        found.n_duplicate_features = sum(len(group) - 1 for group in groups)
         summary = self._stats.summary()
         constant = summary.indices[summary.low == summary.high].tolist()
         found.constant_features = constant[:MAX_NAMED]
         found.n_constant_features = len(constant)
-        found.scaling = summary.advice() if scalable else None
-
-    def _equal_features(self) -> list[list[int]]:
-        """Return groups of features that have the same value in every row."""
-        import numpy as np
-
-        present = np.flatnonzero(self._features)
-        _, group, sizes = np.unique(
-            self._features[present], return_inverse=True, return_counts=True
-        )
-        order = np.argsort(group, kind="stable")
-        parts = np.split(present[order], np.cumsum(sizes)[:-1])
-        return sorted([part.tolist() for part in parts if len(part) > 1])
+        found.scaling = summary.advice()
 
 
 def show_check(check: FileCheck) -> None:
@@ -345,11 +248,10 @@ def show_check(check: FileCheck) -> None:
         ("labels", labels),
         ("repeated", f"{check.duplicate_rows:,} rows repeat an earlier one"),
     ]
-    if check.n_constant_features:
-        rows.append(("constant", _listed(check.n_constant_features, check.constant_features)))
-    if check.n_duplicate_features:
-        groups = [" = ".join(map(str, group[:5])) for group in check.duplicate_features]
-        rows.append(("identical", _listed(check.n_duplicate_features, groups)))
+    if n_constant := check.n_constant_features:
+        listed = ", ".join(map(str, check.constant_features))
+        more = ", ..." if n_constant > len(check.constant_features) else ""
+        rows.append(("constant", f"{n_constant:,} features: {listed}{more}"))
     scaling = "features have similar ranges"
     if check.scaling:
         scaling = f"advised: {check.scaling}"
@@ -358,8 +260,3 @@ def show_check(check: FileCheck) -> None:
     rows.append(("scaling", scaling))
     lines += [f"{name:>10}  {text}" for name, text in rows]
     terminal.print_table("\n".join(lines) + "\n")
-
-
-def _listed(count: int, names: Sequence[object]) -> str:
-    shown = ", ".join(str(name) for name in names)
-    return f"{count:,} features: {shown}" + (", ..." if count > len(names) else "")

@@ -5,7 +5,6 @@ numpy is imported inside functions, so that --help stays fast.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,8 +20,7 @@ from resvm_cli.options.shared import (
     data_option,
     output_option,
 )
-from resvm_cli.report.console import rendered
-from resvm_cli.report.terminal import print_data, print_json
+from resvm_cli.report.terminal import aligned, print_data, print_json, print_table
 
 if TYPE_CHECKING:
     from resvm_cli.model_files.directory import StoredModel
@@ -185,16 +183,8 @@ def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Fe
 
 def show_model(path: str, stored: StoredModel) -> None:
     """Print a table of the model's contents on stdout."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in _contents(path, stored):
-        table.add_row(name, Text(text))
-    colors = sys.stdout is not None and sys.stdout.isatty()
-    print_data(rendered(table, None if colors else 100, colors=colors))
+    lines = aligned([*_contents(path, stored)], left=(0, 1))
+    print_table("".join(f"{line}\n" for line in lines))
 
 
 def _contents(path: str, stored: StoredModel) -> Iterator[tuple[str, str]]:

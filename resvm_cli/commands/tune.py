@@ -1,6 +1,6 @@
 """resvm tune: choose hyperparameters without negatives, and report the best candidates.
 
-numpy and matplotlib are imported inside functions, so that --help stays fast.
+numpy is imported inside functions, so that --help stays fast.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from resvm_cli.options.option_groups import (
-    advanced_option,
     as_words,
     explicit_options,
     fold_options,
@@ -40,16 +39,13 @@ from resvm_cli.parameters import (
     TUNED_METHOD,
     TUNING_TABLE,
 )
-from resvm_cli.report.console import rendered
-from resvm_cli.report.terminal import in_options, print_json, say, say_row
+from resvm_cli.report.terminal import aligned, in_options, print_json, say, say_row
 from resvm_cli.running.run import Share, as_ranges, done_when
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from resvm_cli.errors import Text
-    from resvm_cli.report.charts import Kind
-    from resvm_cli.tuning.space import Axis
     from resvm_cli.tuning.trials import TaskResult
     from resvm_cli.tuning.tune import SearchResult, TuneRequest, Winner
 
@@ -73,13 +69,6 @@ SHARED = {name: METHOD_TABLE[name] for name in SHARED_NAMES if name != "seed"}
 class TuningOptions:
     """What to tune, over which ranges, and how to find and score candidates."""
 
-    folds_file: str | None = advanced_option(
-        "--folds-file FILE", "Your own folds: one fold name per row, first for P, then for U."
-    )
-    no_extend: bool = advanced_option(
-        "--no-extend", "Only warn if the best value is on the edge of a range."
-    )
-
 
 @fold_options
 def tune(
@@ -93,9 +82,6 @@ def tune(
     groups: str | None = GROUPS,
     tuning: TuningOptions,
     resume: bool = output_option("--resume", "Continue the run in -o, if there is one."),
-    plot: str | None = output_option(
-        "--plot FILE", "Plot the score against each parameter (.png, .svg, .pdf)."
-    ),
     json: bool = JSON,
     task: str | None = TASK,
     seed: int = SEED,
@@ -113,25 +99,19 @@ def tune(
     - `resvm train -P pos.svm -U unl.svm --params tuning/best.json -o model`
     - `resvm tune -P pos.svm -U unl.svm --search random -c 0.1..100 -o tuning`
     """
-    from resvm_cli.files.atomic import output as output_file
-    from resvm_cli.report import charts
     from resvm_cli.tuning import tune as job
-    from resvm_cli.tuning.settings import tuning_settings
+    from resvm_cli.tuning.search import tuning_settings
 
-    kind = None if plot is None else charts.kind_of(plot)
     values = {**vars(tuning), "seed": seed, "scale": data.chosen_scale() or "none"}
     given = given_values(values, explicit_options(context))
-    if tuning.no_extend:
-        given["max_extensions"] = 0
     request = job.TuneRequest(
         source=data.training_input(table, scale=data.chosen_scale(), groups=groups),
         target=output,
-        folds_file=tuning.folds_file,
         resume=resume,
         **tuning_settings(given),
     )
     share = None if task is None else parse_task(task)
-    if not json and plot is None and share is None:
+    if not json and share is None:
         done_when(f"{output}/best.json")
     with running.run(cluster) as run:
         if share is not None:
@@ -142,9 +122,6 @@ def tune(
                 print_task(done, share, request, run.notes)
             return
         result = job.tune(request, run)
-    if plot is not None and kind is not None:
-        with output_file(plot) as write:
-            write(tuning_scores(result, request, kind))
     train = train_command(data, table, request)
     if not running.quiet:
         show_tuning(result, request, train)
@@ -156,15 +133,13 @@ def show_tuning(result: SearchResult, request: TuneRequest, train: str) -> None:
     """Print the ten best trials, the winner of each method, and how to train it, on stderr."""
     metric = request.metric
     how = "out of bag" if request.oob else f"by {request.folds}-fold cross-validation"
-    if request.folds_file is not None:
-        how = f"by the folds in {request.folds_file}"
     say_row(
         "scored",
         f"{len(result.trials):,} trials {how} on {result.n_scored[0]:,} positive"
         f" and {result.n_scored[1]:,} unlabeled rows"
         + (f"; {result.n_repeated:,} from an earlier run" if result.n_repeated else ""),
     )
-    for line in _table(result, metric).splitlines():
+    for line in _table(result, metric):
         say(line)
     if len(result.winners) > 1:
         for winner in result.winners:
@@ -240,40 +215,35 @@ def _described(params: dict[str, Any]) -> str:
     return kind + ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
 
 
-def _table(result: SearchResult, metric: str) -> str:
-    from rich.table import Table
-
+def _table(result: SearchResult, metric: str) -> list[str]:
+    """Return the ten best trials as lines of a table."""
     from resvm_cli.tuning.space import AXIS_NAMES, WORDS
 
     trials = [trial for trial in result.trials if trial.scores is not None]
     trials.sort(key=lambda trial: (-(trial.score or 0.0), trial.number))
-    trials = trials[:SHOWN]
-    of_trials = [trial.candidate.named_values for trial in trials]
-    names = [name for name in (*AXIS_NAMES, *WORDS) if any(name in one for one in of_trials)]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("trial", justify="right")
+    values = [
+        {"method": trial.candidate.method, **trial.candidate.named_values}
+        for trial in trials[:SHOWN]
+    ]
+    names = [name for name in (*AXIS_NAMES, *WORDS) if any(name in one for one in values)]
     if len(result.winners) > 1:
-        table.add_column("method")
-    for name in names:
-        table.add_column(name.replace("_", "-"), justify="right")
-    for title in (metric, "deviation", "recall", "positive"):
-        table.add_column(title, justify="right")
-    for trial, values in zip(trials, of_trials, strict=True):
+        names.insert(0, "method")
+    titles = [name.replace("_", "-") for name in names]
+    rows = [["trial", *titles, metric, "deviation", "recall", "positive"]]
+    for trial, named in zip(trials, values, strict=False):
         assert trial.scores is not None
-        cells = [str(trial.number)]
-        if len(result.winners) > 1:
-            cells.append(trial.candidate.method)
-        for name in names:
-            value = values.get(name, "")
-            cells.append(value if isinstance(value, str) else f"{value:.4g}")
-        cells += [
-            f"{trial.score:.4f}",
-            f"{trial.scores.deviation:.4f}",
-            f"{trial.scores.recall:.3f}",
-            f"{100 * trial.scores.fraction_positive:.3g} %",
-        ]
-        table.add_row(*cells)
-    return rendered(table, 160)
+        given = [named.get(name, "") for name in names]
+        rows.append(
+            [
+                str(trial.number),
+                *(value if isinstance(value, str) else f"{value:.4g}" for value in given),
+                f"{trial.score:.4f}",
+                f"{trial.scores.deviation:.4f}",
+                f"{trial.scores.recall:.3f}",
+                f"{100 * trial.scores.fraction_positive:.3g} %",
+            ]
+        )
+    return aligned(rows, left=(1,) if "method" in names else ())
 
 
 def print_tuning(
@@ -302,60 +272,3 @@ def print_tuning(
             "notes": list(notes),
         },
     )
-
-
-def tuning_scores(result: SearchResult, request: TuneRequest, kind: Kind) -> bytes:
-    """Plot the score against each parameter."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    from resvm_cli.report.charts import STYLE, saved
-
-    axes = [axis for axis in result.best.outcome.space.axes if not axis.fixed]
-    columns = min(3, max(1, len(axes)))
-    rows = max(1, -(-len(axes) // columns))
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(2.9 * columns + 0.4, 2.5 * rows), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False, sharey=True).flatten()
-        for panel, axis in zip(panels, axes, strict=False):
-            _draw_parameter(panel, axis, result)
-        for panel in panels[len(axes) :]:
-            panel.set_visible(False)
-        for row in range(rows):
-            panels[row * columns].set_ylabel(request.metric.replace("_", " "))
-        n_trials = len(result.trials)
-        figure.suptitle(
-            f"resvm tune: {result.best.params['method']}, {n_trials:,} trials", fontsize=10
-        )
-        if axes:
-            panels[0].legend(frameon=False, fontsize=8, loc="best")
-        return saved(figure, kind)
-
-
-def _draw_parameter(panel: Any, axis: Axis, result: SearchResult) -> None:
-    """Plot all trials of the winner's method against one parameter; a star marks the winner."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
-
-    from resvm_cli.report.charts import COLORS, WINNER_COLOR
-
-    winner = result.best.trial
-    trials = [
-        trial
-        for trial in result.trials
-        if trial.scores is not None and trial.candidate.method == result.best.params["method"]
-    ]
-    panel.scatter(
-        [trial.candidate[axis.name] for trial in trials], [trial.score for trial in trials],
-        s=9, color=COLORS[0], alpha=0.75, linewidths=0,
-    )  # fmt: skip
-    panel.scatter(
-        [winner.candidate[axis.name]], [winner.score],
-        s=70, marker="*", color=WINNER_COLOR, zorder=5, label="chosen",
-    )  # fmt: skip
-    panel.set_xlabel(axis.name.replace("_", "-"))
-    if axis.log:
-        panel.set_xscale("log")
-        panel.xaxis.set_minor_formatter(NullFormatter())
-        if axis.high < 30 * axis.low:  # too narrow for powers of ten alone
-            panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            panel.xaxis.set_major_formatter(FormatStrFormatter("%g"))

@@ -19,7 +19,8 @@ from resvm_cli.options.option_groups import (
 )
 from resvm_cli.options.values import number_or_text, parse_choice, parse_kernel, single_number
 from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, ScaleChoice
-from resvm_cli.report import console, terminal
+from resvm_cli.report import terminal
+from resvm_cli.report.progress import Progress
 from resvm_cli.running.run import Run
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ ANNOTATE = output_option(
 def command_run(quiet: bool) -> Iterator[Run]:
     """Yield a run that reports to the terminal; if ``quiet``, only warnings."""
     note = None if quiet else terminal.note
-    with console.Progress(quiet) as progress:
+    with Progress(quiet) as progress:
         yield Run(on_progress=progress, on_notice=terminal.note, on_remark=note, on_announce=note)
 
 

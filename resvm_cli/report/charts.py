@@ -30,7 +30,6 @@ KINDS: tuple[Kind, ...] = ("png", "svg", "pdf")
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)))
 GRAY = "#767676"
-WINNER_COLOR = COLORS[1]
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,

@@ -1,4 +1,4 @@
-"""Notes and errors on stderr; data and JSON on stdout. Code that needs rich is in console.py.
+"""Notes and errors on stderr; data, tables and JSON on stdout.
 
 Parameters named in the engine's messages are shown as command-line options.
 """
@@ -9,6 +9,7 @@ import json
 import math
 import shlex
 import sys
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,18 @@ def say(text: str) -> None:
 def in_options(text: Text) -> str:
     """Render a message from the engine, with parameters as options."""
     return str(render(text, option_name))
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = ()) -> list[str]:
+    """Return rows of cells as lines; the columns in ``left`` are aligned left, the others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def say_row(name: str, text: str) -> None:

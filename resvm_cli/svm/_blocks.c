@@ -654,22 +654,16 @@ static inline uint64_t hash_of(uint64_t number, double value)
     return mixed ^ mixed >> 31;
 }
 
-/* Adds up the hashes of entries by row and by feature, so that rows and features of equal content have
- * equal sums. The first row has this number; features beyond the sums are skipped. */
-static const char *add_hashes(const struct rows *rows, uint64_t number, uint64_t *of_rows,
-                              uint64_t *of_features, size_t n_features)
+/* Adds up the hashes of entries by row, so that rows of equal content have equal sums. */
+static const char *add_hashes(const struct rows *rows, uint64_t *of_rows)
 {
     for (size_t row = 0; row < rows->count; row++) {
         size_t first, last;
         const char *wrong = bounds(rows, row, &first, &last);
         if (wrong)
             return wrong;
-        for (size_t entry = first; entry < last; entry++) {
-            const uint32_t index = (uint32_t)rows->indices[entry];
-            of_rows[row] += hash_of(index, rows->values[entry]);
-            if (index < n_features)
-                of_features[index] += hash_of(number + row, rows->values[entry]);
-        }
+        for (size_t entry = first; entry < last; entry++)
+            of_rows[row] += hash_of((uint32_t)rows->indices[entry], rows->values[entry]);
     }
     return NULL;
 }
@@ -996,16 +990,16 @@ FUNCTION(summarize, IN(INT32, "indices"), IN(FLOAT64, "values"), OUT(FLOAT64, "s
     return add_statistics(a[0].data, a[1].data, a[1].count, a[2].data, a[2].count / 6);
 }
 
-FUNCTION(hash, ROWS, IN(WHOLE, "number"), OUT(UINT64, "of_rows"), OUT(UINT64, "of_features"))
+FUNCTION(hash, ROWS, OUT(UINT64, "of_rows"))
 {
     const struct argument *a = call->given;
     struct rows rows;
     const char *wrong = take_rows(a, &rows);
     if (wrong)
         return wrong;
-    if (a[4].count != rows.count)
+    if (a[3].count != rows.count)
         return "of_rows does not fit starts";
-    return add_hashes(&rows, (uint64_t)a[3].whole, a[4].data, a[5].data, a[5].count);
+    return add_hashes(&rows, a[3].data);
 }
 
 static PyObject *call_iterations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
@@ -1053,9 +1047,7 @@ static PyMethodDef methods[] = {
     METHOD(summarize,
            "Add entries to the statistics of their features, in six lines of one number per feature:\n"
            "count, first value, sums of the differences from it and of their squares, lowest, highest."),
-    METHOD(hash,
-           "Add the hashes of entries to the sums of their rows and features; features beyond the sums\n"
-           "are skipped. The first row has this number."),
+    METHOD(hash, "Add the hashes of entries to the sums of their rows."),
     {"iterations", call_iterations, METH_NOARGS,
      "Return the number of iterations in this thread's last LIBSVM call, and reset it."},
     {"print_function", call_print_function, METH_NOARGS,

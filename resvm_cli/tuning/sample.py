@@ -1,40 +1,55 @@
-"""The rows that candidates are scored on (P and a sample of U), their folds and default ranges."""
+"""The rows that candidates are scored on, P and a sample of U: folds, ranges and kernel values.
+
+Candidates share kernel values: dot products or distances between all rows are computed once, each
+kernel matrix once, and a bag's matrix is a submatrix of it. If this takes too much memory, kernel
+values are computed for each bag instead. The choice depends only on the number of rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.errors import DataError, Message, ParameterError
+from resvm_cli.errors import Message, ParameterError, ResvmError, SolverError
+from resvm_cli.model.ensemble import Predictor
+from resvm_cli.model.feature_weights import FeatureBins
+from resvm_cli.model.members import fit, rows_drawn
 from resvm_cli.model.model_plan import require_negatives
 from resvm_cli.model.plan import gamma_scale, require_weighted_draws, resolve_defaults
 from resvm_cli.model.pu_data import PositiveWeights, PUData
-from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import MethodName, ScalingName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import IntArray
+from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running.run import Run
+from resvm_cli.svm import _blocks, smo
+from resvm_cli.svm.kernels import Kernel, exp_in_place
+from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.products import kernel_products
+from resvm_cli.svm.support_vectors import SupportIndex
 from resvm_cli.training.resource_budget import (
     MemoryEstimate,
     bag_bytes,
     held_bytes,
     limit_too_small,
 )
-from resvm_cli.tuning.settings import TuningSettings, informed_candidates, informed_settings
+from resvm_cli.tuning.search import TuningSettings, informed_candidates, informed_settings
 from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
 
-Settings = TypeVar("Settings", bound=TuningSettings)
+BYTES_PER_PAIR = 16  # one double for a dot product and one for a kernel value
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """The fold in which each row is held out, P before U, once per repeat."""
+    """The fold in which each row is held out, P before U."""
 
-    parts: IntArray  # repeats x rows
+    numbers: IntArray
     n_folds: int
     groups: IntArray | None = None
 
@@ -45,7 +60,6 @@ class Folds:
         n_unlabeled: int,
         n_folds: int,
         seed: int,
-        repeats: int = 1,
         groups: IntArray | None = None,
     ) -> Folds:
         """Draw random folds with equal shares of P and U; groups are never split."""
@@ -61,33 +75,11 @@ class Folds:
                 which=which,
             )
         bits = randomness.run_bits(seed, randomness.FOLDS)
-        lines = []
-        for _ in range(repeats):
-            if groups is None:
-                sizes = (n_positives, n_unlabeled)
-                parts = [randomness.shuffled(bits, size) % n_folds for size in sizes]
-                lines.append(np.concatenate(parts))
-            else:
-                lines.append(_grouped(groups, n_positives, n_folds, bits))
-        return cls(np.array(lines), n_folds, groups)
-
-    @classmethod
-    def given(cls, parts: IntArray, n_positives: int, groups: IntArray | None, name: str) -> Folds:
-        """Check and return the user's folds, numbered from 0."""
-        n_folds = int(parts.max(initial=-1)) + 1
-        for part in range(n_folds):
-            held = parts[:n_positives] == part
-            if not held.any() or held.all() or not (parts[n_positives:] != part).any():
-                raise DataError(
-                    f"{name}: fold {part + 1} contains {held.sum()} of {n_positives} rows of P",
-                    "each fold needs a row of P, and must leave rows of P and U to train on",
-                )
         if groups is not None:
-            order = np.lexsort((parts, groups))
-            split = (np.diff(groups[order]) == 0) & (np.diff(parts[order]) != 0)
-            if split.any():
-                raise DataError(f"{name}: a group is split between folds")
-        return cls(parts[None, :], n_folds, groups)
+            return cls(_grouped(groups, n_positives, n_folds, bits), n_folds, groups)
+        sizes = n_positives, n_unlabeled
+        parts = [randomness.shuffled(bits, size) % n_folds for size in sizes]
+        return cls(np.concatenate(parts), n_folds)
 
 
 def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.Bits) -> IntArray:
@@ -108,12 +100,167 @@ def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.
     return fold_of[index]
 
 
-@dataclass(frozen=True, eq=False)
-class ScaledSample:
-    """The rows that candidates are scored on, with one kind of scaling."""
+class SharedKernels:
+    """P and U, and values that kernels share if these fit into memory; only rows are pickled."""
 
-    kernels: SharedKernels
-    gamma: float  # the value of "scale"
+    def __init__(
+        self, positives: Rows, unlabeled: Rows, gram_mb: float, gamma: float = 1.0
+    ) -> None:
+        self._gram_mb = gram_mb
+        self.gamma = gamma  # the value of "scale" for these rows
+        self.positives = positives.without_zeros()
+        self.unlabeled = unlabeled.without_zeros()
+        self.rows = Rows.concatenate([self.positives, self.unlabeled])
+        self.shares_kernels = BYTES_PER_PAIR * len(self.rows) ** 2 <= gram_mb * 1e6
+        self._lock = threading.Lock()
+        self._free: list[FloatArray] = []
+        self._shared: dict[str, FloatArray] = {}
+
+    @cached_property
+    def bins(self) -> FeatureBins:
+        return FeatureBins.learn(self.rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedKernels, (self.positives, self.unlabeled, self._gram_mb, self.gamma)
+
+    def unshared(self) -> SharedKernels:
+        """Return the same rows without room for shared values."""
+        return SharedKernels(self.positives, self.unlabeled, 0.0, self.gamma)
+
+    @contextmanager
+    def trainer(
+        self, kernel: Kernel, run: Run, *, weighted: bool = False
+    ) -> Iterator[KernelTrainer]:
+        """Yield a trainer; members with feature weights (``weighted``) share no values."""
+        run = replace(run, jobs=1)
+        if weighted or not self.shares_kernels:
+            yield KernelTrainer(self, run)
+            return
+        shared = self._shared_values(kernel)
+        if kernel.name == "linear" or kernel.is_precomputed:  # products are kernel values
+            yield KernelTrainer(self, run, shared)
+            return
+        # large arrays are reused: allocating pages costs more than filling them
+        with self._lock:
+            values = self._free.pop() if self._free else np.empty_like(shared)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if kernel.name == "rbf":
+                np.multiply(shared, kernel.gamma, out=values)
+                exp_in_place(values)
+            else:
+                np.copyto(values, shared)
+                norms = shared.diagonal().copy()
+                values = kernel.values(values, norms, norms)
+        yield KernelTrainer(self, run, values)
+        self._free.append(values)
+
+    def _shared_values(self, kernel: Kernel) -> FloatArray:
+        """Return the products that a kernel needs; for rbf, minus the squared distances."""
+        key = kernel.name if kernel.name == "rbf" or kernel.uses_minimum else "products"
+        with self._lock:
+            if key not in self._shared:
+                values = kernel_products(self.rows, kernel)
+                if key == "rbf":
+                    norms = values.diagonal().copy()
+                    values = Kernel("rbf", 1.0).exponents(values, norms, norms)
+                self._shared[key] = values
+            return self._shared[key]
+
+
+class KernelTrainer:
+    """Trains members with one kernel and scores rows with them.
+
+    If the kernel values of all rows are given, a bag's values are a submatrix of them. Otherwise
+    they are computed for each bag, as training and prediction do.
+    """
+
+    def __init__(self, kernels: SharedKernels, run: Run, values: FloatArray | None = None) -> None:
+        self._kernels = kernels
+        self._run = run
+        self._values = values
+        self._lines: tuple[IntArray, FloatArray] | None = None
+
+    def ensemble_values(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
+    ) -> Iterator[FloatArray | ResvmError]:
+        """Yield each ensemble's member values, members x rows, or the error that prevented them.
+
+        All ensembles must have the same bags. Without ``rows``, all rows are scored, P before U.
+        """
+        if self._values is None or ensembles[0][0].solver == "liblinear":
+            return self._from_bags(ensembles, rows)
+        return self._from_matrix(self._values, ensembles, rows)
+
+    def _from_matrix(
+        self,
+        values: FloatArray,
+        ensembles: Sequence[Sequence[Problem]],
+        rows: IntArray | None,
+    ) -> Iterator[FloatArray | ResvmError]:
+        offset = len(self._kernels.positives)
+        bags = smo.Bags.from_parts(
+            [(each.positive, each.unlabeled + offset) for each in ensembles[0]],
+            [each.n_negative for each in ensembles[0]],
+        )
+        found: list[list[_Support] | SolverError] = [[] for _ in ensembles]
+        for piece in bags.pieces(len(ensembles)):
+            problems = [ensemble[piece.start : piece.stop] for ensemble in ensembles]
+            solved = smo.solve(values, bags.part(piece), problems)
+            for line, parts in enumerate(found):
+                if isinstance(parts, list):
+                    try:
+                        parts.append(_support(solved, line, piece))
+                    except SolverError as error:
+                        found[line] = error
+        lines = values if rows is None else self._lines_of(values, rows)
+        for parts in found:
+            yield _values(parts, lines) if isinstance(parts, list) else parts
+
+    def _lines_of(self, values: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the kernel values of all rows with these rows, cached for all bags of a fold."""
+        if self._lines is None or self._lines[0] is not rows:
+            self._lines = rows, np.take(values, rows, axis=1)
+        return self._lines[1]
+
+    def _from_bags(
+        self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None
+    ) -> Iterator[FloatArray | ResvmError]:
+        scored = self._kernels.rows if rows is None else self._kernels.rows.take(rows)
+        drawn = rows_drawn(ensembles[0])
+        unlabeled = self._kernels.unlabeled.take(drawn)
+        for problems in ensembles:
+            bins = None if problems[0].relevance_power is None else self._kernels.bins
+            single = len(problems) == 1
+            sets = self._kernels.positives, unlabeled, drawn
+            try:
+                ensemble, _ = fit(problems, *sets, self._run, single=single, bins=bins)
+            except SolverError as error:
+                yield error
+            else:
+                yield Predictor(ensemble).member_values(scored).T
+
+
+# Of some members: the rows, owners and coefficients of all support vectors, and each rho.
+_Support: TypeAlias = tuple[IntArray, IntArray, FloatArray, FloatArray]
+
+
+def _support(solved: smo.Solved, line: int, members: range) -> _Support:
+    """Return the support vectors of these members; raise SolverError if one has no solution."""
+    solved.require_sound(line)
+    used = np.flatnonzero(solved.coefficients[line])
+    owners = np.searchsorted(solved.bags.starts, used, "right") - 1 + members.start
+    rows = solved.bags.numbers[used]
+    return rows, owners, solved.coefficients[line, used], solved.rhos[line]
+
+
+def _values(parts: Sequence[_Support], lines: FloatArray) -> FloatArray:
+    """Return each member's values on some rows, given their kernel values with all rows."""
+    rows, owners, coefficients, rho = map(np.concatenate, zip(*parts, strict=True))
+    uses = SupportIndex.from_entries(rows, owners, coefficients, len(lines), len(rho))
+    sums = np.zeros((len(rho), lines.shape[1]))
+    _blocks.add(lines, uses.starts, uses.members, uses.coefficients, sums, lines.shape[1])
+    sums -= rho[:, None]
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,25 +270,18 @@ class TuningSample:
     Known negatives follow the rows of U and are scored as rows of U.
     """
 
-    scaled: Mapping[ScalingName | None, ScaledSample]  # None: like the data
+    scaled: Mapping[ScalingName | None, SharedKernels]  # None: like the data
     folds: Folds
     positive_weights: PositiveWeights | None = None
     rows_neg: int = 0
 
     @property
     def kernels(self) -> SharedKernels:
-        return self.scaled[None].kernels
+        return self.scaled[None]
 
     @classmethod
-    def from_data(
-        cls,
-        data: PUData,
-        settings: TuningSettings,
-        run: Run,
-        given_folds: IntArray | None = None,
-        folds_name: str = "",
-    ) -> TuningSample:
-        """Take all of P and draw rows of U; ``given_folds`` has the fold of each row, P first."""
+    def from_data(cls, data: PUData, settings: TuningSettings, run: Run) -> TuningSample:
+        """Take all of P and draw rows of U."""
         for method in settings.methods if data.positive_weights is not None else ():
             require_weighted_draws(method)
         require_negatives(settings.base, data)
@@ -152,10 +292,10 @@ class TuningSample:
         numbers = np.concatenate([numbers, n_unl + np.arange(n_neg)])
         fetched = data.fetch(numbers)
 
-        def scaled(kind: ScalingName | None) -> ScaledSample:
+        def scaled(kind: ScalingName | None) -> SharedKernels:
             rows = data.scaled(data.positives, kind), data.scaled(fetched, kind)
             gamma = gamma_scale(data.n_features, data.variance(kind))
-            return ScaledSample(SharedKernels(*rows, settings.gram_mb), gamma)
+            return SharedKernels(*rows, settings.gram_mb, gamma)
 
         if n_drawn < n_unl:
             text = (
@@ -166,11 +306,8 @@ class TuningSample:
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
         groups = None if groups is None else groups[kept]
-        if given_folds is not None:
-            folds = Folds.given(given_folds[kept], n_pos, groups, folds_name)
-        else:
-            folds = _drawn_folds(n_pos, len(numbers), groups, settings)
-        samples: dict[ScalingName | None, ScaledSample] = {None: scaled(data.scale)}
+        folds = _drawn_folds(n_pos, len(numbers), groups, settings)
+        samples: dict[ScalingName | None, SharedKernels] = {None: scaled(data.scale)}
         for kind in settings.other_scalings:
             if kind != data.scale:
                 samples[kind] = scaled(kind)
@@ -194,7 +331,7 @@ class TuningSample:
         if settings.search == "informed":
             candidates = self.informed(settings)
         else:
-            extended = extended and settings.max_extensions > 0
+            extended = extended and not settings.no_extend
             candidates = [
                 self.space(method, settings).largest(extended=extended)
                 for method in settings.methods
@@ -211,9 +348,9 @@ class TuningSample:
         """Return ranges for the smallest sets on which this method's candidates are trained."""
         n_pos, n_unl = self.rows_pos, self.rows_unl
         if not settings.oob:
-            line = self.folds.parts[0]
-            n_pos -= int(np.bincount(line[: self.rows_pos]).max())
-            n_unl -= int(np.bincount(line[self.rows_pos :][:n_unl]).max())
+            folds = self.folds.numbers
+            n_pos -= int(np.bincount(folds[: self.rows_pos]).max())
+            n_unl -= int(np.bincount(folds[self.rows_pos :][:n_unl]).max())
         axes = settings.axes
         if len(settings.methods) > 1:  # a range applies to the methods with that parameter
             axes = tuple(axis for axis in axes if axis.name in axes_of(method))
@@ -222,10 +359,8 @@ class TuningSample:
             settings.base.kernel,
             n_pos,
             n_unl,
-            self.scaled[None].gamma,
+            self.kernels.gamma,
             axes,
-            settings.contamination_pos,
-            settings.contamination_unl,
         )
 
     def informed(self, settings: TuningSettings) -> list[Candidate]:
@@ -246,16 +381,16 @@ def _drawn_folds(
     n_folds = settings.folds
     if settings.oob:  # folds only show how much the criterion varies
         n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
-    return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, settings.repeats, groups)
+    return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, groups)
 
 
 def within_memory(
-    data: PUData, sample: TuningSample, settings: Settings, run: Run
-) -> tuple[TuningSample, Settings, Run]:
-    """Return the sample, settings and run, reduced to fit into the run's memory."""
+    data: PUData, sample: TuningSample, settings: TuningSettings, run: Run
+) -> tuple[TuningSample, Run]:
+    """Return the sample and the run, reduced to fit into the run's memory."""
     kernels = sample.kernels
     if run.memory_mb is None:
-        return sample, settings, replace(run, jobs=run.workers())
+        return sample, replace(run, jobs=run.workers())
     held = held_bytes(data, len(kernels.positives), len(kernels.unlabeled))
     # ranges may be extended
     bag = sample.largest_bag(settings, extended=True)
@@ -264,7 +399,7 @@ def within_memory(
     if kernels.shares_kernels:
         shared = MemoryEstimate(held + len(sample.scaled) * matrix, matrix + cache)
         if threads := shared.threads_within(run.memory_mb, run.workers()):
-            return sample, settings, replace(run, jobs=threads)
+            return sample, replace(run, jobs=threads)
     apart = MemoryEstimate(held, bag_bytes(data, bag, bag, settings.base.cache_mb))
     threads = apart.threads_within(run.memory_mb, run.workers())
     if not threads:
@@ -276,12 +411,6 @@ def within_memory(
                 " its own, which takes longer, and scores may differ in the last digits"
             )
         )
-        settings = replace(settings, gram_mb=0.0)
-        scaled = {
-            kind: ScaledSample(
-                SharedKernels(each.kernels.positives, each.kernels.unlabeled, 0.0), each.gamma
-            )
-            for kind, each in sample.scaled.items()
-        }
+        scaled = {kind: each.unshared() for kind, each in sample.scaled.items()}
         sample = replace(sample, scaled=scaled)
-    return sample, settings, replace(run, jobs=threads)
+    return sample, replace(run, jobs=threads)

@@ -1,4 +1,4 @@
-"""Grid search, random search and informed search, and what they choose.
+"""How hyperparameters are searched, in which settings, and which trials are chosen.
 
 A search is a generator: it yields candidates and is sent their trials. Nothing here trains, reads
 or writes, so a search is resumed by replaying its trials. Paper, section 4: an optimum on the edge
@@ -6,28 +6,255 @@ of the searched region is not accepted. Ties are broken by cost: the smaller bag
 smaller penalty, then the earlier trial.
 
 No single setting is best on all data, and the setting with the best out-of-bag score is often the
-best by chance. So an informed search scores a fixed list of sensible settings with few members
-each, and the best are pooled, weighted by their scores (see docs/quality.md for the figures).
+best by chance. So an informed search scores a fixed list of settings that work well on most data,
+with few members each, and the best are pooled, weighted by their scores (see docs/quality.md for
+the figures).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Generator, Sequence
-from dataclasses import asdict
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, field, replace
 from typing import Any, TypeAlias
 
-from resvm_cli import randomness
-from resvm_cli.errors import Message
-from resvm_cli.records import dataclass
-from resvm_cli.tuning.settings import MAX_SETTINGS, TuningSettings
-from resvm_cli.tuning.space import Axis, Candidate, Space
-from resvm_cli.tuning.validation import Scores
+import numpy as np
 
+from resvm_cli import randomness
+from resvm_cli.errors import Message, ParameterError
+from resvm_cli.model.plan import DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS, default_n_pos
+from resvm_cli.parameter_types import Parameter, check_values
+from resvm_cli.parameters import (
+    FEATURE_KERNELS,
+    METHOD_NAMES,
+    METHOD_TABLE,
+    RELEVANCE,
+    SHARED_NAMES,
+    TUNED_METHOD,
+    TUNING_TABLE,
+    MethodName,
+    MethodParameters,
+    ScalingName,
+    TuningParameters,
+)
+from resvm_cli.records import dataclass
+from resvm_cli.svm.kernels import Kernel
+from resvm_cli.training.choice import method_parameters
+from resvm_cli.tuning.space import AXIS_NAMES, Axis, Candidate, Space, parse_axis
+
+DEFAULT_MEMBERS = 50
+SCREENING_MEMBERS = 8  # members used to score an informed candidate
+MAX_SETTINGS = 6  # per committee; more take longer and are no better
+# Defaults of an informed search: the criterion that a committee ranks by, how many rows of U are
+# scored, and how much memory their kernel values may take.
+INFORMED: dict[str, Any] = {
+    "search": "informed",
+    "metric": "roc_auc_of_mean",
+    "max_unl": 1500,
+    "gram_mb": 150.0,
+}
+TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
 EXTENSION_TRIALS = 5  # an extension draws 1/5 of the initial number of trials per edge
 TEMPERATURE = 0.02  # of the softmax weights; a lower one favors the best settings more
 SETTING_MEMBERS = 15  # members per setting of a committee
 SINGLE_ERRORS = 3.0  # standard errors by which the best must beat the untuned setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningSettings(TuningParameters):
+    """The parameters of tuning, with the methods and ranges to search."""
+
+    methods: tuple[MethodName, ...] = ("resvm",)
+    base: MethodParameters = field(default_factory=MethodParameters)  # shared by all candidates
+    axes: tuple[Axis, ...] = ()
+    fixed: tuple[str, ...] = ()  # the parameters in base that the user chose
+    max_extensions: int = 3  # how many times ranges are extended
+    gram_mb: float = 1024.0  # memory for kernel values that candidates share
+
+    @property
+    def other_scalings(self) -> tuple[ScalingName, ...]:
+        """The scalings that informed candidates need in addition to the data's own."""
+        scalable = self.base.kernel in FEATURE_KERNELS and "scale" not in self.fixed
+        return ("quantile",) if self.search == "informed" and scalable else ()
+
+    @property
+    def scored_members(self) -> int:
+        """The number of members with which a candidate is scored."""
+        n_models = self.n_models or DEFAULT_MEMBERS
+        return min(n_models, SCREENING_MEMBERS) if self.search == "informed" else n_models
+
+    def check(self) -> None:
+        """Reject settings that cannot work, before any file is read."""
+        self.base.check()
+        check_values(self, TUNING_TABLE)
+        if self.oob and set(self.methods) != {"resvm"}:
+            raise ParameterError(
+                "{oob:True} works only for resvm: bagging and cwsvm put every known positive into"
+                " every bag",
+                "leave {oob} out to use cross-validation",
+            )
+        if self.search == "informed" and set(self.methods) != {"resvm"}:
+            raise ParameterError(
+                "{search:informed} works only for resvm", "use {search:random} or grid"
+            )
+
+
+def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of TuningSettings; ``given`` holds only what the user set."""
+    given = {name: value for name, value in given.items() if value is not None}
+    tuning = {
+        name: parameter.convert(given[name])
+        for name, parameter in TUNING_TABLE.items()
+        if name in given
+    }
+    axes = tuple(_axis(name, given[name]) for name in AXIS_NAMES if name in given)
+    method = TUNED_METHOD.convert(given.get("method", "resvm"))
+    methods = METHOD_NAMES if method == "all" else (method,)
+    base = {name: METHOD_TABLE[name].convert(given[name]) for name in SHARED_NAMES if name in given}
+    # informed settings do not use ranges, trials or a number of members
+    narrowed = bool(axes or {"trials", "n_models"} & set(given))
+    oob = tuning.get("oob", False) or (methods == ("resvm",) and "folds" not in given)
+    informed = tuning.get("search", "informed" if oob and not narrowed else "random") == "informed"
+    usual = {**INFORMED, "committee": MAX_SETTINGS} if informed else {"search": "random"}
+    return {
+        **usual,
+        **tuning,
+        "oob": oob,
+        "methods": methods,
+        "base": method_parameters(base),
+        "axes": axes,
+        "fixed": tuple(name for name in (*SHARED_NAMES, "scale") if name in given),
+    }
+
+
+def _axis(name: str, value: Any) -> Axis:
+    """Return the axis for a number, a list, or a string such as ``1..100:log``."""
+    if isinstance(value, str):
+        return parse_axis(name, value)
+    numbers = [value] if np.ndim(value) == 0 else list(np.asarray(value).tolist())
+    real = Parameter("number", None, "", name=name)
+    return parse_axis(name, ",".join(repr(real.convert(number)) for number in numbers))
+
+
+@dataclass(frozen=True)
+class Informed:
+    """A setting expressed relative to |P|, n_pos and gamma="scale"."""
+
+    fraction: float  # rows of P per bag, as a fraction of |P|
+    ratio: float  # rows of U per row of P
+    w_pos: float
+    gamma: float  # a multiple of "scale"
+    c_unl: float  # for linear members added by --auto, a multiple of gamma="scale"
+    power: float = 0.0  # exponent of the feature weights; 0: no weights
+    linear: bool = False
+    quantile: bool = False
+
+
+_USUAL = (DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS)
+_LARGE = (1.0, 5.0, 0.5)
+_GAMMAS = (0.1, 0.3, 1.0)
+# Penalties for kernels without gamma: products can be large, similarities are at most 1, and
+# nothing is known about precomputed values.
+_PENALTIES: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+_OF_PRODUCTS, _OF_SIMILARITIES = _PENALTIES[:5], _PENALTIES[2:]
+
+
+def informed_settings(
+    base: MethodParameters, fixed: Sequence[str] = (), *, quantiles: bool = False
+) -> tuple[Informed, ...]:
+    """Return settings worth trying, the untuned one first.
+
+    Parameters named in ``fixed`` keep their value in ``base``. With ``quantiles``, scaling by
+    quantiles is tried too.
+    """
+    kernel = Kernel(base.kernel)
+    untuned = Informed(*_USUAL, 1.0, 1.0)
+    if kernel.name == "rbf":
+        one_space = [
+            *(Informed(*_USUAL, gamma, 1.0) for gamma in (0.3, 1.0, 3.0)),
+            *(Informed(*_USUAL, 3.0, 1.0, power) for power in (1.0, 2.0)),
+            Informed(*_USUAL, 1.0, 10.0, 1.0, linear=True),
+        ]
+        large = Informed(*_LARGE, 1.0, 10.0)
+        found = [*one_space, Informed(*_LARGE, 0.3, 10.0), large]
+        if quantiles:
+            found += [replace(setting, quantile=True) for setting in (*one_space, large)]
+    elif kernel.uses_gamma:
+        pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
+        found = [
+            *(Informed(*_USUAL, gamma, 1.0) for gamma in _GAMMAS),
+            *(Informed(*_LARGE, gamma, c_unl) for gamma, c_unl in pairs),
+        ]
+    else:
+        penalties = _PENALTIES
+        if not kernel.is_precomputed:
+            penalties = _OF_PRODUCTS if kernel.known_to_libsvm else _OF_SIMILARITIES
+        found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
+    if "kernel" in fixed:
+        found = [setting for setting in found if not setting.linear]
+    if "feature_weights" in fixed:
+        found = [replace(setting, power=0.0) for setting in found]
+    return tuple(dict.fromkeys([untuned, *found]))
+
+
+def informed_candidates(
+    settings: Sequence[Informed],
+    space: Space,
+    n_positives: int,
+    n_unlabeled: int,
+    gamma_scale: Mapping[ScalingName | None, float],
+    given: Sequence[str] = (),
+) -> list[Candidate]:
+    """Return distinct candidates, the first setting first; axes in ``given`` limit their values."""
+    candidates: dict[Candidate, None] = {}
+    for setting in settings:
+        n_pos = default_n_pos(n_positives, setting.fraction)
+        max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # so that some rows of U are out of bag
+        scale: ScalingName | None = "quantile" if setting.quantile else None
+        values = {
+            "gamma": setting.gamma * gamma_scale[scale],
+            "degree": 3.0,
+            "coef0": 0.0,
+            "n_pos": float(n_pos),
+            "unl_per_pos": min(setting.ratio, max_ratio),
+            "w_pos": setting.w_pos,
+            "c_unl": setting.c_unl * (gamma_scale[scale] if setting.linear else 1.0),
+        }
+        kept = [
+            (
+                axis.name,
+                axis.nearest(values[axis.name]) if axis.name in given else values[axis.name],
+            )
+            for axis in space.axes
+            if not (setting.linear and axis.name == "gamma")
+        ]
+        candidate = Candidate(
+            space.method,
+            tuple(kept),
+            "linear" if setting.linear else None,
+            f"{RELEVANCE}:{setting.power:g}" if setting.power else None,
+            scale,
+        )
+        candidates[candidate] = None
+    return _by_kernel(list(candidates))
+
+
+def _by_kernel(candidates: list[Candidate]) -> list[Candidate]:
+    """Group candidates by kernel, so that they share its matrix; the first stays first."""
+    kernels = list(dict.fromkeys(candidate.kernel_key for candidate in candidates))
+    return sorted(candidates, key=lambda candidate: kernels.index(candidate.kernel_key))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All criteria of a candidate and the spread of the selection criterion, as logged."""
+
+    values: dict[str, float]
+    deviation: float  # of the criterion over folds
+    recall: float
+    fraction_positive: float
+    n_judged: int
 
 
 @dataclass(frozen=True)
@@ -71,7 +298,6 @@ class Outcome:
 
     best: Trial
     trials: tuple[Trial, ...]
-    space: Space  # including extensions
     edges: tuple[Message, ...] = ()  # a remark for each edge on which the best candidate lies
     extensions: int = 0
 
@@ -84,15 +310,15 @@ def search(space: Space, settings: TuningSettings, informed: Sequence[Candidate]
     if settings.search == "informed":
         trials = yield list(informed)
         best = winner(trials)
-        return None if best is None else Outcome(best, tuple(trials), space)
+        return None if best is None else Outcome(best, tuple(trials))
     trials = yield _candidates(space, settings, settings.trials, 0)
     extensions = 0
     while best := winner(trials):
         edges = [(axis, side, axis.beyond(side)) for axis, side in space.edges(best.candidate)]
         beyond = [(axis, part) for axis, _, part in edges if part is not None]
-        if not beyond or extensions >= settings.max_extensions:
+        if not beyond or settings.no_extend or extensions == settings.max_extensions:
             remarks = tuple(_remark(axis, side, part is None) for axis, side, part in edges)
-            return Outcome(best, tuple(trials), space, remarks, extensions)
+            return Outcome(best, tuple(trials), remarks, extensions)
         extensions += 1
         fresh: dict[Candidate, None] = {}
         count = max(4, settings.trials // EXTENSION_TRIALS)

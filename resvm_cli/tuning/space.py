@@ -289,8 +289,6 @@ def default_space(
     n_unlabeled: int,
     gamma_scale: float,
     given: Sequence[Axis] = (),
-    contamination_pos: float | None = None,
-    contamination_unl: float | None = None,
 ) -> Space:
     """Return the user's axes, and ranges derived from the data for all other parameters.
 
@@ -307,8 +305,6 @@ def default_space(
                 name=kernel,
             )
     defaults = _defaults(n_positives, n_unlabeled, gamma_scale, method == "bagging")
-    if contamination_pos or contamination_unl:
-        defaults = _narrowed(defaults, n_positives)
     chosen = []
     for name in AXIS_NAMES:
         if name not in used:
@@ -351,18 +347,3 @@ def _defaults(
         Axis("c_unl", 0.01, 1000.0, True).limited(1e-6, 1e6),
     )
     return {axis.name: axis for axis in axes}
-
-
-def _narrowed(defaults: dict[str, Axis], n_positives: int) -> dict[str, Axis]:
-    """Return ranges that did well on the paper's contaminated data.
-
-    If some positives are false, small bags contain too few true ones, and extreme weights favor
-    the wrong set. Narrowing the ratio of U to P was not found to help (docs/tuning.md).
-    """
-    n_pos, w_pos = defaults["n_pos"], defaults["w_pos"]
-    low = min(max(n_pos.low, float(n_positives // 10)), n_pos.high)
-    return {
-        **defaults,
-        "n_pos": replace(n_pos, low=low),
-        "w_pos": replace(w_pos, low=0.5, high=4.0),
-    }

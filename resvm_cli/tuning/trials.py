@@ -20,10 +20,9 @@ from resvm_cli.parameters import MethodName
 from resvm_cli.records import dataclass
 from resvm_cli.running.run import Run, Share, shares_holding
 from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.search import Outcome, Search, Trial, search
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import Outcome, Scores, Search, Trial, TuningSettings, search
 from resvm_cli.tuning.space import Candidate
-from resvm_cli.tuning.validation import CandidateScorer, Scores
+from resvm_cli.tuning.validation import CandidateScorer
 
 TRIALS, TIMINGS, BEST = "trials.jsonl", "timings.jsonl", "best.json"
 MAX_BATCH = 8  # candidates of one kernel that one thread trains together

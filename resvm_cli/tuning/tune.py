@@ -15,7 +15,6 @@ import numpy as np
 
 from resvm_cli import __version__
 from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
-from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.run_directory import RunDirectory, TaskFiles
 from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
@@ -29,13 +28,17 @@ from resvm_cli.training.choice import TrainingChoice, best_json, joined_best_jso
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.sample import TuningSample, within_memory
-from resvm_cli.tuning.search import Outcome, Pooled, Trial, pooled, single
-from resvm_cli.tuning.settings import (
+from resvm_cli.tuning.search import (
     DEFAULT_MEMBERS,
     INFORMED,
     MAX_SETTINGS,
     SCREENING_MEMBERS,
+    Outcome,
+    Pooled,
+    Trial,
     TuningSettings,
+    pooled,
+    single,
 )
 from resvm_cli.tuning.space import Axis
 from resvm_cli.tuning.trials import (
@@ -57,7 +60,6 @@ class TuneRequest(TuningSettings):
 
     source: TrainingInput
     target: str
-    folds_file: str | None = None
     resume: bool = False
 
     def check(self) -> None:
@@ -65,8 +67,6 @@ class TuneRequest(TuningSettings):
         super().check()
         for method in self.methods if self.source.weights is not None else ():
             require_weighted_draws(method)
-        if self.folds_file is not None and self.repeats > 1:
-            raise ParameterError("give either {folds_file} or {repeats}, not both")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> SearchResul
     )
     settings.check()
     sample = TuningSample.from_data(data, settings, run.silent())
-    sample, settings, run = within_memory(data, sample, settings, run)
+    sample, run = within_memory(data, sample, settings, run)
     return _search_all(data, sample, TrialLog(settings, run))
 
 
@@ -228,19 +228,13 @@ def _fixed_axes(params: MethodParameters, kept: Sequence[str]) -> Iterator[Axis]
 def _prepared(
     request: TuneRequest, run: Run
 ) -> Iterator[tuple[TuneRequest, TrainingData, TuningSample, Run]]:
-    """Yield the data and the sample, with the request and run reduced to fit into memory."""
+    """Yield the request for its kernel, the data, the sample, and the run, limited to memory."""
     request = replace(request, source=request.source.for_kernel(request.base.kernel))
     with parallel.inner_threads_held(), silenced(), TrainingData(request.source, run) as data:
         for text in data.notes:
             run.notice(text)
-        folds = None
-        if request.folds_file is not None:
-            # folds are numbered from 0 in the sorted order of their names
-            names = np.array(read_names(request.folds_file), object)
-            numbers = np.unique(names, return_inverse=True)[1].reshape(-1)
-            folds = data.in_order(numbers, request.folds_file)
-        sample = TuningSample.from_data(data, request, run, folds, request.folds_file or "")
-        sample, request, within = within_memory(data, sample, request, run)
+        sample = TuningSample.from_data(data, request, run)
+        sample, within = within_memory(data, sample, request, run)
         yield request, data, sample, within
 
 
@@ -302,7 +296,7 @@ def _chosen(outcome: Outcome, sample: TuningSample, settings: TuningSettings) ->
 
 
 # Parameters that are logged under another name or do not affect the trials.
-NOT_LOGGED = ("oob", "contamination_pos", "contamination_unl", "gram_mb", "cache_mb")
+NOT_LOGGED = ("oob", "cache_mb")
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
@@ -325,17 +319,12 @@ def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[
         },
         **({"w_neg": request.base.w_neg} if len(data.negatives) else {}),
         "metric": request.metric,
-        "up_to": request.up_to,
         "estimate": "oob" if request.oob else "folds",
         "folds": sample.folds.n_folds,
-        "repeats": request.repeats,
-        "folds_file": request.folds_file is not None,
         "search": request.search,
         "committee": request.committee,
         "trials": request.trials,
         "n_models": request.n_models,
-        "max_extensions": request.max_extensions,
-        "contamination": [request.contamination_pos, request.contamination_unl],
         "max_unl": request.max_unl,
         "shared_kernels": sample.kernels.shares_kernels,
     }

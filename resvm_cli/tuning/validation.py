@@ -22,19 +22,19 @@ from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
 from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
 from resvm_cli.model.pu_data import PositiveWeights
-from resvm_cli.model.shared_kernels import KernelTrainer
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
-from resvm_cli.tuning.sample import TuningSample
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.sample import KernelTrainer, TuningSample
+from resvm_cli.tuning.search import Scores, TuningSettings
 from resvm_cli.tuning.space import Candidate
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+PARTIAL_LIMIT = 0.2  # fraction of U that partial areas cover
 # roc_areas is the mean of these: full and partial ROC AUC, by votes and by mean value.
 ROC_AREAS: tuple[MetricName, ...] = (
     "roc_auc",
@@ -71,30 +71,18 @@ class ScoredSample:
         return cls(*map(np.concatenate, columns))
 
 
-@dataclass(frozen=True)
-class Scores:
-    """All criteria of a candidate and the spread of the selection criterion, as logged."""
-
-    values: dict[str, float]
-    deviation: float  # of the criterion over folds
-    recall: float
-    fraction_positive: float
-    n_judged: int
-
-
-def score(rows: ScoredSample, metric: MetricName, up_to: float, *, by_folds: bool) -> Scores:
+def score(rows: ScoredSample, metric: MetricName, *, by_folds: bool) -> Scores:
     """Compute all criteria: the mean over folds if ``by_folds``, else once over all rows."""
     folds = [rows.only(rows.folds == fold) for fold in np.unique(rows.folds)]
-    whole: dict[str, float] = {name: criterion(rows, name, up_to) for name in METRIC_NAMES}
     usable = [fold for fold in folds if fold.positive.any() and not fold.positive.all()]
-    if by_folds:
-        for name in METRIC_NAMES:
-            if name != "pu_score_pooled":
-                by_fold = [criterion(fold, name, up_to) for fold in usable]
-                whole[name] = float(np.mean(by_fold)) if by_fold else 0.0
-    spread = [criterion(fold, metric, up_to) for fold in usable]
+    parts = usable if by_folds else [rows]
+    values: dict[str, float] = {
+        name: float(np.mean([criterion(part, name) for part in parts])) if parts else 0.0
+        for name in METRIC_NAMES
+    }
+    spread = [criterion(fold, metric) for fold in usable]
     return Scores(
-        whole,
+        values,
         float(np.std(spread, ddof=1)) if len(spread) > 1 else 0.0,
         float(rows.predicted[rows.positive].mean()),
         float(rows.predicted.mean()),
@@ -102,21 +90,20 @@ def score(rows: ScoredSample, metric: MetricName, up_to: float, *, by_folds: boo
     )
 
 
-def criterion(rows: ScoredSample, name: MetricName, up_to: float) -> float:
+def criterion(rows: ScoredSample, name: MetricName) -> float:
     """Compute one criterion; ``_of_mean`` ranks by mean values, others by d with ties broken."""
-    if name in ("pu_score", "pu_score_pooled"):
-        return float(pu_score(rows.predicted[rows.positive].mean(), rows.predicted.mean()))
     if name == "roc_areas":
-        return float(np.mean([criterion(rows, area, up_to) for area in ROC_AREAS]))
-    kind, of_mean, _ = name.partition("_of_mean")
-    if kind == "best_pu_score":
-        return best_pu_score(rows.positive, rows.means if of_mean else rows.values)[0]
-    ranking = rows.by_mean if of_mean else rows.by_value
-    if kind == "roc_auc":
-        return float(ranking.roc_auc())
-    if kind == "average_precision":
-        return float(ranking.average_precision())
-    return float(ranking.partial_roc_auc(up_to))
+        return float(np.mean([criterion(rows, area) for area in ROC_AREAS]))
+    if name == "pu_score":
+        return float(pu_score(rows.predicted[rows.positive].mean(), rows.predicted.mean()))
+    if name == "best_pu_score":
+        return best_pu_score(rows.positive, rows.values)[0]
+    if name == "average_precision":
+        return float(rows.by_value.average_precision())
+    ranking = rows.by_mean if name.endswith("_of_mean") else rows.by_value
+    if name.startswith("partial"):
+        return float(ranking.partial_roc_auc(PARTIAL_LIMIT))
+    return float(ranking.roc_auc())
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +139,7 @@ class CandidateScorer:
     def trainer(self, candidate: Candidate, run: Run) -> AbstractContextManager[KernelTrainer]:
         """Return a trainer for candidates of this kernel, scaling and weighting."""
         plan = self.plan(candidate, self.sample.rows_pos, self.sample.rows_unl, 0)
-        kernels = self.sample.scaled[candidate.scale].kernels
+        kernels = self.sample.scaled[candidate.scale]
         return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
 
     def scores(self, candidates: Sequence[Candidate], run: Run) -> list[Scores | ResvmError]:
@@ -163,7 +150,7 @@ class CandidateScorer:
             return [
                 rows
                 if isinstance(rows, ResvmError)
-                else score(rows, settings.metric, settings.up_to, by_folds=not settings.oob)
+                else score(rows, settings.metric, by_folds=not settings.oob)
                 for rows in decide_rows(candidates, trainer)
             ]
 
@@ -173,34 +160,27 @@ class CandidateScorer:
         """Score each row with an ensemble trained without its fold."""
         parts: list[list[ScoredSample]] = [[] for _ in candidates]
         failed: dict[int, ResvmError] = {}
-        n_folds = self.sample.folds.n_folds
-        for repeat, line in enumerate(self.sample.folds.parts):
-            for fold in range(n_folds):
-                going = [number for number in range(len(candidates)) if number not in failed]
-                some = [candidates[number] for number in going]
-                found = self._held_out_fold(some, trainer, line, fold, repeat * n_folds + fold)
-                for number, rows in zip(going, found, strict=True):
-                    if isinstance(rows, ResvmError):
-                        failed[number] = rows
-                    else:
-                        parts[number].append(rows)
+        for fold in range(self.sample.folds.n_folds):
+            going = [number for number in range(len(candidates)) if number not in failed]
+            some = [candidates[number] for number in going]
+            for number, rows in zip(going, self._held_out(fold, some, trainer), strict=True):
+                if isinstance(rows, ResvmError):
+                    failed[number] = rows
+                else:
+                    parts[number].append(rows)
         return [
             failed.get(number) or ScoredSample.joined(part) for number, part in enumerate(parts)
         ]
 
-    def _held_out_fold(
-        self,
-        candidates: Sequence[Candidate],
-        trainer: KernelTrainer,
-        line: IntArray,
-        fold: int,
-        number: int,
+    def _held_out(
+        self, fold: int, candidates: Sequence[Candidate], trainer: KernelTrainer
     ) -> list[ScoredSample | ResvmError]:
         """Score the rows of one fold with ensembles trained on all other rows."""
-        kept_pos = np.flatnonzero(line[: self.sample.rows_pos] != fold)
-        kept_unl = np.flatnonzero(line[self.sample.rows_pos :] != fold)
-        held = np.flatnonzero(line == fold)
-        seed = randomness.fold_seed(self.settings.base.seed, number)
+        folds = self.sample.folds.numbers
+        kept_pos = np.flatnonzero(folds[: self.sample.rows_pos] != fold)
+        kept_unl = np.flatnonzero(folds[self.sample.rows_pos :] != fold)
+        held = np.flatnonzero(folds == fold)
+        seed = randomness.fold_seed(self.settings.base.seed, fold)
 
         def scored(members: Sequence[Problem], values: FloatArray) -> ScoredSample:
             single = candidates[0].method == "cwsvm"
@@ -210,7 +190,7 @@ class CandidateScorer:
                 decisions.values if single else decisions.values_without_ties(),
                 decisions.means,
                 decisions.labels(0.0 if single else 0.5) > 0,
-                np.full(len(held), number),
+                folds[held],
             )
 
         return self._train_and_score(candidates, trainer, (kept_pos, kept_unl), seed, held, scored)
@@ -288,7 +268,7 @@ class CandidateScorer:
             decisions.values_without_ties(),
             decisions.means,
             decisions.labels(0.5) > 0,
-            self.sample.folds.parts[0],
+            self.sample.folds.numbers,
         ).only(decisions.n_members > 0)
         if not scored.positive.any() or scored.positive.all():
             which = "P" if not scored.positive.any() else "U"

@@ -17,7 +17,7 @@ import resvm_cli.sklearn
 from resvm_cli.api.arguments import documented
 from resvm_cli.parameters import RANKING_TABLE
 from resvm_cli.training.choice import TRAINING
-from resvm_cli.tuning.settings import TUNING_NAMES
+from resvm_cli.tuning.search import TUNING_NAMES
 from tests.conftest import ROOT
 
 PUBLIC = {

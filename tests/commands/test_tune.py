@@ -13,8 +13,10 @@ import pytest
 from resvm_cli.commands.tune import train_command
 from resvm_cli.options.shared import DataOptions, TableOptions
 from resvm_cli.parameters import MethodParameters
+from resvm_cli.running.run import Run
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.tune import TuneRequest
+from resvm_cli.tuning.tune import tune as run_tune
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import start_resvm, until
 
@@ -26,7 +28,7 @@ def data(problem):
 def quick(problem, folder, *more):
     return [
         "tune", *data(problem), "-o", folder, "--trials", 6, "--n-models", 5, "-v", 3,
-        "--max-extensions", 0, *more,
+        "--no-extend", *more,
     ]  # fmt: skip
 
 
@@ -44,7 +46,6 @@ def lines(folder, name="trials.jsonl"):
         ("--method", "bagging"),
         ("--method", "cwsvm"),
         ("--metric", "pu_score"),
-        ("--repeats", 2),
     ],
 )
 def test_what_tune_chose_is_what_train_trains(more, problem, resvm, tmp_path):
@@ -128,9 +129,14 @@ def test_the_number_of_threads_changes_no_byte(problem, resvm, tmp_path):
     assert len(written) == 1
 
 
-def test_without_shared_kernels_scores_are_the_same(problem, resvm, tmp_path):
-    for name, room in (("shared", 1024), ("apart", 0)):
-        assert resvm(*quick(problem, tmp_path / name, "--gram-mb", room)).code == 0
+def test_without_shared_kernels_scores_are_the_same(problem, tmp_path):
+    source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
+    few = {"trials": 6, "n_models": 5, "folds": 3, "no_extend": True}
+    for name, room in (("shared", 1024.0), ("apart", 0.0)):
+        target = str(tmp_path / name)
+        run_tune(TuneRequest(source=source, target=target, gram_mb=room, **few), Run(jobs=1))
+        settings = json.loads((tmp_path / name / "settings.json").read_bytes())
+        assert settings["shared_kernels"] == (name == "shared")
     for one, other in zip(lines(tmp_path / "shared"), lines(tmp_path / "apart"), strict=True):
         assert one["params"] == other["params"]
         for metric, value in one["values"].items():
@@ -153,9 +159,7 @@ def kill_after(n_trials, folder, arguments):
 def test_a_killed_run_resumes_to_the_same_end(problem, resvm, tmp_path):
     def arguments(folder):
         more = ("--search", "random", "--n-models", 9, "-j", 1, "--resume")
-        return [
-            "tune", *data(problem), "-o", folder, "--trials", 60, "--max-extensions", 1, *more,
-        ]  # fmt: skip
+        return ["tune", *data(problem), "-o", folder, "--trials", 60, *more]
 
     assert resvm(*arguments(tmp_path / "whole")).code == 0
     for n_trials in (1, 4, 9):
@@ -216,18 +220,10 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
         (("--search", "bayes"), "--search must be"),
         (("--method", "bagging", "--oob"), "--oob works only for resvm"),
         (("--w-neg", "2"), "known negatives, but there are none"),
-        (
-            ("--folds-file", "f", "--repeats", "2"),
-            "give either --folds-file or --repeats, not both",
-        ),
         (("--search", "halving"), "--search must be"),
         (("--n-models", "auto"), "--n-models"),
         (("--outer", "2"), "--outer"),
-        (("--up-to", "0"), "--up-to"),
-        (("--contamination-pos", "1.5"), "--contamination-pos must be below 1"),
-        (("--plot", "x.gif"), "--plot"),
         (("--n-pos", "100000"), "the widest range that the data allows"),
-        (("--oob", "--repeats", "2"), "--repeats"),
     ],
 )
 def test_what_cannot_work_is_exit_2_and_leaves_nothing(more, message, problem, resvm, tmp_path):
@@ -325,25 +321,16 @@ def test_auto_refuses_what_it_cannot_do(more, message, problem, resvm, tmp_path)
     assert message in ran.err
 
 
-def test_groups_and_folds_of_ones_own(problem, resvm, tmp_path):
+def test_groups_have_one_name_per_row(problem, resvm, tmp_path):
     pos, unl = (len((problem / name).read_text().splitlines()) for name in ("pos.svm", "unl.svm"))
-    folds = tmp_path / "folds.txt"
-    folds.write_text("".join(f"f{number % 3}\n" for number in range(pos + unl)))
     groups = tmp_path / "groups.txt"
     groups.write_text("".join(f"g{number % 30}\n" for number in range(pos + unl)))
     for name, more in (
-        ("a", ("--folds-file", folds)),
         ("b", ("--groups", groups)),
         ("c", ("--groups", groups, "--oob")),
     ):
         ran = resvm(*quick(problem, tmp_path / name, *more))
         assert ran.code == 0, ran.err
-        settings = json.loads((tmp_path / name / "settings.json").read_bytes())
-        assert settings["folds_file"] == ("--folds-file" in more)
-    folds.write_text("f0\n" * pos + "f1\n" * unl)
-    ran = resvm(*quick(problem, tmp_path / "f", "--folds-file", folds))
-    assert ran.code == 3
-    assert f"folds.txt: fold 1 contains {pos} of {pos} rows of P" in ran.err
     short = tmp_path / "short.txt"
     short.write_text("a\nb\n")
     ran = resvm(*quick(problem, tmp_path / "d", "--groups", short))
@@ -369,13 +356,6 @@ def test_groups_by_qid_and_one_labelled_file(resvm, tmp_path):
         "--n-models", 4, "-o", tmp_path / "t", "-q",
     )  # fmt: skip
     assert ran.code == 0, ran.err
-
-
-def test_the_plot_shows_each_parameter_and_the_winner(problem, resvm, tmp_path):
-    ran = resvm(*quick(problem, tmp_path / "t", "--oob", "--plot", tmp_path / "t.svg"))
-    assert ran.code == 0, ran.err
-    drawing = (tmp_path / "t.svg").read_text()
-    assert [word for word in ("gamma", "c-unl", "chosen") if word not in drawing] == []
 
 
 @pytest.mark.parametrize("removed", [{"search": "halving"}, {"outer": 2}, {"n_models": "auto"}])

@@ -338,7 +338,7 @@ def test_rank_by_a_stored_model_needs_its_weights(problem, weights, resvm, tmp_p
 @pytest.mark.parametrize("estimate", [["--oob"], ["-v", "3"]])
 def test_tune_judges_by_the_weights(estimate, problem, weights, resvm, tmp_path):
     common = ["tune", *train_arguments(problem)[1:], *estimate, "--search", "random"]
-    common += ["--trials", 3, "--n-models", 4, "--max-extensions", 0]
+    common += ["--trials", 3, "--n-models", 4, "--no-extend"]
     scores = {}
     (tmp_path / "equal.txt").write_text("0.7\n" * N_POS)
     for name, given in (

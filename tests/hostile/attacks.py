@@ -50,8 +50,6 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("labels", "labels", _text,
          ["score", problem / "pred.text", "--labels", x, "--bootstrap", 0]),
         ("groups", "groups", _text, ["rank", *sets, "--n-models", 3, "--groups", x]),
-        ("folds", "groups", _text,
-         ["tune", *sets, "--n-models", 3, "--trials", 2, "--no-extend", "--folds-file", x]),
         ("parameters", "t/best.json", document, ["train", *sets, "--params", x]),
         ("parameters of rank", "t/best.json", document, ["rank", *sets, "--params", x]),
         ("table", "table.csv", _text, [*convert, *named]),
@@ -73,7 +71,6 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("kernel values of U", "k-unl.svm", _text, ["train", *kernel[:2], "-U", x, *kernel[4:],
                                                     *few]),
         ("kernel values", "k-test.svm", _text, ["predict", problem / "kernel", x]),
-        ("kernel values, checked", "k-pos.svm", _text, ["check", x, "-t", "precomputed"]),
         ("grids", "grids.json", document, [*bench, "--grid", x]),
     ]  # fmt: skip
 

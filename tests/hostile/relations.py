@@ -95,13 +95,6 @@ COMMANDS = (
         ("groups",),
     ),
     Command(
-        "tune, folds",
-        "tune -P {P} -U {U} --folds-file {folds} --n-models 3 --trials 2 --no-extend -o {folder}",
-        {**SETS, "folds": "folds"},
-        {"folder": "new"},
-        ("folds",),
-    ),
-    Command(
         "rank",
         f"rank -P {{P}} -U {{U}} --negatives {{negatives}} {FEW} --why 2 --why-out {{why}}"
         " --html {page} -o {model}",
@@ -200,7 +193,6 @@ def make_more_files(folder: Path) -> None:
     rng = np.random.default_rng(8)
     write_svm(folder / "negatives.svm", rng.standard_normal((15, 4)) - 1)
     (folder / "weights").write_text("".join(f"{0.5 + n / 40}\n" for n in range(20)))
-    (folder / "folds").write_text("".join(f"f{n % 3}\n" for n in range(60)))
     (folder / "plain.pred").write_bytes(
         b"".join(line.partition(b" #")[0] + b"\n" for line in _lines(folder / "pred.text"))
     )

@@ -13,7 +13,11 @@ from resvm_cli.errors import DataError
 from resvm_cli.files.svmlight import Block, format_block, read_file
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
+from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
+from resvm_cli.training.input import TrainingInput
+from resvm_cli.tuning.search import tuning_settings
+from resvm_cli.tuning.tune import TuneRequest, tune
 from tests.conftest import write_svm
 from tests.libsvm_oracle import predict_values
 
@@ -136,10 +140,11 @@ def test_a_ranking_is_that_of_the_kernel_and_its_stored_model(both, trained, res
     assert stored == ranked(*kernel_data(both), *TRAIN)
 
 
-@pytest.mark.parametrize("room", [[], ["--gram-mb", 0.001]], ids=["shared", "bag by bag"])
-def test_tuning_has_no_kernel_parameters_and_its_best_is_trained(both, resvm, tmp_path, room):
-    ran = resvm("tune", *kernel_data(both), "-q", *room, "-o", tmp_path / "tuning")
-    assert ran.code == 0, ran.err
+@pytest.mark.parametrize("gram_mb", [150.0, 0.001], ids=["shared", "bag by bag"])
+def test_tuning_has_no_kernel_parameters_and_its_best_is_trained(both, resvm, tmp_path, gram_mb):
+    source = TrainingInput(*map(str, kernel_data(both)[1:4:2]))
+    settings = tuning_settings({"kernel": "precomputed"}) | {"gram_mb": gram_mb}
+    tune(TuneRequest(source=source, target=str(tmp_path / "tuning"), **settings), Run(jobs=1))
     best = json.loads((tmp_path / "tuning" / "best.json").read_text())
     assert "gamma" not in json.dumps(best)
     ran = resvm(
@@ -197,9 +202,6 @@ def test_a_senseless_serial_number_is_refused_with_its_line(both, resvm, tmp_pat
     )  # fmt: skip
     assert ran.code == 3
     assert f"{path}{said}" in ran.err
-    ran = resvm("check", "-t", "precomputed", path)
-    assert ran.code == 3
-    assert f"{path}{said}" in ran.out.decode()
 
 
 def test_values_that_are_not_symmetric_are_refused(both, resvm, tmp_path):
@@ -208,17 +210,6 @@ def test_values_that_are_not_symmetric_are_refused(both, resvm, tmp_path):
     ran = resvm("train", *data, "--method", "cwsvm", "-o", tmp_path / "m")
     assert ran.code == 3
     assert "not symmetric: row 29 has 0.9 at 30, but row 30 has" in ran.err
-    ran = resvm("check", "-t", "precomputed", path)
-    assert ran.code == 3
-    assert "not symmetric" in ran.out.decode()
-
-
-def test_a_sound_file_is_sound_and_not_to_be_scaled(both, resvm):
-    ran = resvm("check", "-t", "precomputed", both / "k-pos.svm", "--json")
-    assert ran.code == 0, ran.err
-    (report,) = json.loads(ran.out)["files"]
-    assert report["n_features"] == 90
-    assert report["scaling"] is None
 
 
 def test_scaling_is_refused_unless_it_is_left_open(both, resvm, tmp_path):

@@ -314,8 +314,8 @@ def test_every_option_of_a_stated_choice_offers_it():
 
 def test_bash_gets_the_values_that_begin_so(resvm):
     environment = {"_RESVM_COMPLETE": "complete_bash", "COMP_CWORD": "3"}
-    ran = resvm(env={**environment, "COMP_WORDS": "resvm tune --metric best"})
-    assert ran.out.decode().split() == ["best_pu_score", "best_pu_score_of_mean"]
+    ran = resvm(env={**environment, "COMP_WORDS": "resvm tune --metric roc_auc"})
+    assert ran.out.decode().split() == ["roc_auc", "roc_auc_of_mean"]
 
 
 # What each command writes, and what it reads.
@@ -327,7 +327,7 @@ PATHS = {
     ("train",): (("output",), (*TRAINING_FILES, "params", "cluster")),
     ("merge",): (("output",), ("parts",)),
     ("predict",): (("output", "out_dir", "annotate"), ("model", "files", "cluster")),
-    ("tune",): (("output", "plot"), (*TRAINING_FILES, "folds_file", "cluster")),
+    ("tune",): (("output",), (*TRAINING_FILES, "cluster")),
     ("score",): (
         ("plot", "html", "curve"),
         ("labels", "positive_ids", "files", "model"),

@@ -334,7 +334,7 @@ def test_every_command_that_computes_holds_it(command, model, problem, tmp_path)
     arguments = {
         "train": (*data, "-o", tmp_path / "m"),
         "predict": (model, problem / "test.svm"),
-        "tune": (*data, "-o", tmp_path / "t", "--trials", 1, "--max-extensions", 0, "--oob"),
+        "tune": (*data, "-o", tmp_path / "t", "--trials", 1, "--no-extend", "--oob"),
         "rank": data,
     }[command]
     ran = run(script_command(LATE, command, *arguments))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.parameters import MethodParameters
-from resvm_cli.tuning.settings import informed_settings
+from resvm_cli.tuning.search import informed_settings
 from resvm_cli.tuning.space import Candidate
 from studies import informed_lists
 from studies.informed_lists import (

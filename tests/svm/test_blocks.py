@@ -123,16 +123,14 @@ def splitmix(number, value):
     return mixed ^ mixed >> 31
 
 
-def test_hashes_are_added_by_row_and_by_feature():
-    of_rows, of_features = np.zeros(40, np.uint64), np.full(25, 7, np.uint64)
-    _blocks.hash(*ENTRIES, 1000, of_rows, of_features)
-    expected_rows, expected_features = [0] * 40, [7] * 30
+def test_hashes_are_added_by_row():
+    of_rows = np.full(40, 7, np.uint64)
+    _blocks.hash(*ENTRIES, of_rows)
+    expected = [7] * 40
     entries = (ROWS.row_numbers, ROWS.indices, ROWS.values)
     for row, index, value in zip(*(each.tolist() for each in entries), strict=True):
-        expected_rows[row] += splitmix(index, value)
-        expected_features[index] += splitmix(1000 + row, value)
-    assert of_rows.tolist() == [total % 2**64 for total in expected_rows]
-    assert of_features.tolist() == [total % 2**64 for total in expected_features[:25]]
+        expected[row] += splitmix(index, value)
+    assert of_rows.tolist() == [total % 2**64 for total in expected]
 
 
 def exponentials(exponents):
@@ -425,24 +423,15 @@ CALLS = {
         _blocks.summarize,
         {"indices": ROWS.indices, "values": ROWS.values, "statistics": np.zeros((6, 30))},
     ),
-    "hash": (
-        _blocks.hash,
-        {
-            **OF_ROWS,
-            "number": 0,
-            "of_rows": np.zeros(40, "u8"),
-            "of_features": np.zeros(30, "u8"),
-        },
-    ),
+    "hash": (_blocks.hash, {**OF_ROWS, "of_rows": np.zeros(40, "u8")}),
 }
-WRITTEN = {"block", "sums", "scratch", "marks", "matrix", "ranks", "statistics"}
-WRITTEN |= {"of_rows", "of_features"}
+WRITTEN = {"block", "sums", "scratch", "marks", "matrix", "ranks", "statistics", "of_rows"}
 WRITTEN_BY = {("transpose", name) for name in ("column_starts", "lines", "line_values")}
 WRITTEN_BY |= {("solve", name) for name in ("coefficients", "rhos", "steps")}
 WRITTEN_BY |= {("follow", "values")}
 # features beyond the places are passed over, and of how many rows the numbers are is free
 OF_ANY_LENGTH = {("exp", "block"), ("multiply_tiles", "places"), ("multiply", "places")}
-OF_ANY_LENGTH |= {("add_rbf_tiles", "places"), ("mark", "numbers"), ("hash", "of_features")}
+OF_ANY_LENGTH |= {("add_rbf_tiles", "places"), ("mark", "numbers")}
 
 
 def is_written(function, name):

@@ -12,7 +12,6 @@ from sklearn.svm import SVC
 
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.model.ensemble import Member, Predictor, decide
-from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
@@ -20,6 +19,7 @@ from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import library
 from resvm_cli.svm.products import BagRows, bag_values, kernel_products, kernel_values
+from resvm_cli.tuning.sample import SharedKernels
 from tests.conftest import train_arguments, write_svm
 from tests.model.test_ensemble import ensemble_of
 

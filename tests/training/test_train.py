@@ -18,7 +18,6 @@ from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import OutOfBagSample, stored_values
 from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.model_files.directory import load_model
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
@@ -28,6 +27,7 @@ from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import ResourceBudget
 from resvm_cli.training.train import make_plan, merge, open_part, save, train_missing, train_on
+from resvm_cli.tuning.sample import SharedKernels
 from tests.conftest import write_svm
 
 RNG = np.random.default_rng(12)

@@ -22,8 +22,16 @@ from resvm_cli.running.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import merge, save, train_on
-from resvm_cli.tuning.search import SETTING_MEMBERS, TEMPERATURE, Trial, pooled, single
-from resvm_cli.tuning.settings import MAX_SETTINGS, informed_candidates, informed_settings
+from resvm_cli.tuning.search import (
+    MAX_SETTINGS,
+    SETTING_MEMBERS,
+    TEMPERATURE,
+    Trial,
+    informed_candidates,
+    informed_settings,
+    pooled,
+    single,
+)
 from resvm_cli.tuning.space import default_space, parse_axis
 from tests.libsvm_oracle import predict_values
 from tests.training.test_train import train_members

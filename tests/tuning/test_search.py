@@ -7,8 +7,7 @@ import math
 import pytest
 
 from resvm_cli.parameters import MethodParameters
-from resvm_cli.tuning.search import Trial, sampled, search, winner
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import Trial, TuningSettings, sampled, search, winner
 from resvm_cli.tuning.space import Candidate, Space, parse_axis
 
 PLANE = Space(
@@ -66,7 +65,7 @@ def test_ranges_are_extended_towards_an_optimum_outside():
 
 
 def test_without_extensions_the_edge_is_only_remarked_on():
-    outcome, rounds = drive(PLANE, peak(1.0, 1e9), trials=200, max_extensions=0)
+    outcome, rounds = drive(PLANE, peak(1.0, 1e9), trials=200, no_extend=True)
     assert len(rounds) == 1
     assert any(
         "c_unl: the best value lies on the upper edge" in str(text) for text in outcome.edges

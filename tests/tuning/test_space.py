@@ -172,21 +172,6 @@ def test_an_axis_reads_back_from_its_text():
     assert math.isclose(parse_axis("gamma", "1e-4..1:log").at(0.25), 1e-3)
 
 
-def test_stated_contamination_narrows_bags_of_p_and_weights():
-    plain = {axis.name: axis for axis in default_space("resvm", "rbf", 90, 900, 0.1).axes}
-    for stated in ({"contamination_pos": 0.1}, {"contamination_unl": 0.3}):
-        space = default_space("resvm", "rbf", 90, 900, 0.1, **stated)
-        narrow = {axis.name: axis for axis in space.axes}
-        assert (plain["n_pos"].low, narrow["n_pos"].low) == (6, 9)
-        assert (narrow["w_pos"].low, narrow["w_pos"].high) == (0.5, 4.0)
-        assert narrow["gamma"] == plain["gamma"]
-    nothing = default_space("resvm", "rbf", 90, 900, 0.1, contamination_pos=0.0)
-    assert nothing == default_space("resvm", "rbf", 90, 900, 0.1)
-    given = [parse_axis("w_pos", "1..9")]
-    space = default_space("resvm", "rbf", 90, 900, 0.1, given, contamination_pos=0.2)
-    assert {axis.name: axis.high for axis in space.axes}["w_pos"] == 9.0
-
-
 def test_the_nearest_value_of_a_list_is_one_of_it():
     listed = parse_axis("c_unl", "0.1,1,30")
     assert [listed.nearest(value) for value in (0.01, 0.9, 20.0)] == [0.1, 1.0, 30.0]

@@ -12,11 +12,10 @@ from resvm_cli.errors import Interrupted
 from resvm_cli.files.json_files import read_sealed, write_sealed
 from resvm_cli.running.run import Run, Share
 from resvm_cli.training.input import TrainingInput
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning.search import Scores, TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.trials import TrialLog
 from resvm_cli.tuning.tune import TuneRequest, tune_task
-from resvm_cli.tuning.validation import Scores
 
 SEARCHES = {
     "informed": [],
@@ -99,7 +98,7 @@ def test_a_task_that_is_stopped_keeps_what_it_has_scored(problem, tmp_path):
         oob=True,
         trials=40,
         n_models=3,
-        max_extensions=0,
+        no_extend=True,
     )
 
     def stop(stage, done, total):

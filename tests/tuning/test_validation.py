@@ -9,17 +9,16 @@ import pytest
 from sklearn.svm import SVC
 
 from resvm_cli.errors import DataError, SolverError
-from resvm_cli.model import shared_kernels
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.plan import problems
-from resvm_cli.model.shared_kernels import SharedKernels
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import smo
-from resvm_cli.tuning.sample import Folds, ScaledSample, TuningSample
-from resvm_cli.tuning.settings import TuningSettings
+from resvm_cli.tuning import validation
+from resvm_cli.tuning.sample import Folds, KernelTrainer, SharedKernels, TuningSample
+from resvm_cli.tuning.search import TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import CandidateScorer, ScoredSample, criterion, score
 
@@ -32,17 +31,17 @@ CANDIDATE = Candidate(
 )
 
 
-def scorer(oob=False, groups=None, n_folds=4, *, folds=None, kernels=None, n_models=8):
-    folds = folds or Folds.drawn(24, 80, n_folds, 7, groups=groups)
+def scorer(oob=False, groups=None, n_folds=4, *, kernels=None, n_models=8):
+    folds = Folds.drawn(24, 80, n_folds, 7, groups=groups)
     kernels = kernels or SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
     base = MethodParameters(seed=7, tolerance=1e-6)
-    settings = TuningSettings(base=base, oob=oob, metric="roc_auc", up_to=0.2, n_models=n_models)
-    return CandidateScorer(TuningSample({None: ScaledSample(kernels, 1.0)}, folds), settings)
+    settings = TuningSettings(base=base, oob=oob, metric="roc_auc", n_models=n_models)
+    return CandidateScorer(TuningSample({None: kernels}, folds), settings)
 
 
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = scorer()
-    line = made.sample.folds.parts[0]
+    line = made.sample.folds.numbers
     with made.sample.kernels.trainer(made.plan(CANDIDATE, 18, 60, 0).kernel, Run()) as trainer:
         (found,) = made.held_out_rows([CANDIDATE], trainer)
     rows = np.vstack([P, U])
@@ -71,13 +70,13 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
 def bags_of(made, monkeypatch):
     """Return the bags that scoring trains on, as row numbers of P and U."""
     bags = []
-    real = shared_kernels.KernelTrainer.ensemble_values
+    real = KernelTrainer.ensemble_values
 
     def spying(self, ensembles, rows=None):
         bags.append([np.concatenate([p.positive, p.unlabeled + 24]) for p in ensembles[0]])
         return real(self, ensembles, rows)
 
-    monkeypatch.setattr(shared_kernels.KernelTrainer, "ensemble_values", spying)
+    monkeypatch.setattr(KernelTrainer, "ensemble_values", spying)
     made.scores([CANDIDATE], Run())
     return bags
 
@@ -87,21 +86,19 @@ def test_no_row_that_is_scored_nor_its_group_is_in_a_bag(grouped, monkeypatch):
     groups = RNG.integers(0, 30, 104) if grouped else np.arange(104)
     made = scorer(groups=groups if grouped else None)
     for fold, bags in enumerate(bags_of(made, monkeypatch)):
-        held = groups[made.sample.folds.parts[0] == fold]
+        held = groups[made.sample.folds.numbers == fold]
         for bag in bags:
             assert not np.isin(groups[bag], held).any()
 
 
-def test_every_fold_of_every_repeat_draws_bags_of_its_own(monkeypatch):
-    folds = Folds.drawn(24, 80, 4, 7, repeats=2)
-    made = scorer(folds=folds)
+def test_every_fold_draws_bags_of_its_own(monkeypatch):
+    made = scorer()
     drawn = []
-    lines = [(line, fold) for line in folds.parts for fold in range(4)]
-    for (line, fold), bags in zip(lines, bags_of(made, monkeypatch), strict=True):
-        kept = np.flatnonzero(line != fold)
+    for fold, bags in enumerate(bags_of(made, monkeypatch)):
+        kept = np.flatnonzero(made.sample.folds.numbers != fold)
         # positions among the rows that are kept; all folds have the same size
         drawn.append(tuple(np.searchsorted(kept, bag).tobytes() for bag in bags))
-    assert len(set(drawn)) == 8
+    assert len(drawn) == len(set(drawn)) == 4
 
 
 def test_the_seed_of_a_fold_depends_on_the_seed_and_on_the_fold():
@@ -127,8 +124,9 @@ def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its
     assert found.means[found.positive] == pytest.approx(np.array(expected))
 
 
-def test_knowing_nothing_scores_like_chance_out_of_bag():
+def test_knowing_nothing_scores_like_chance_out_of_bag(monkeypatch):
     """Rows of P are scored by fewer members, which alone must not move them to the top."""
+    monkeypatch.setattr(validation, "PARTIAL_LIMIT", 0.05)
     rng = np.random.default_rng(3)
     sets = rng.standard_normal((60, 4)), rng.standard_normal((600, 4))
     bench = SharedKernels(Rows.from_dense(sets[0]), Rows.from_dense(sets[1]), 100)
@@ -149,26 +147,24 @@ def test_knowing_nothing_scores_like_chance_out_of_bag():
             base=MethodParameters(seed=seed),
             oob=True,
             metric="partial_roc_auc",
-            up_to=0.05,
             n_models=20,
         )
-        made = CandidateScorer(TuningSample({None: ScaledSample(bench, 1.0)}, folds), settings)
+        made = CandidateScorer(TuningSample({None: bench}, folds), settings)
         (scores,) = made.scores([candidate], Run())
         found.append(scores.values["partial_roc_auc"])
     assert np.mean(found) < 0.1  # 0.025 is chance; without partners it is above 0.3
 
 
-def test_the_mean_over_folds_and_the_pooled_score_are_told_apart():
+def test_scores_are_means_over_folds():
     made = scorer()
     (scores,) = made.scores([CANDIDATE], Run())
     with made.sample.kernels.trainer(made.plan(CANDIDATE, 18, 60, 0).kernel, Run()) as trainer:
         (rows,) = made.held_out_rows([CANDIDATE], trainer)
     parts = [rows.only(rows.folds == part) for part in range(4)]
     for name in METRIC_NAMES:
-        by_fold = [criterion(part, name, 0.2) for part in parts]
-        expected = criterion(rows, name, 0.2) if name == "pu_score_pooled" else np.mean(by_fold)
-        assert scores.values[name] == pytest.approx(expected)
-    deviation = np.std([criterion(part, "roc_auc", 0.2) for part in parts], ddof=1)
+        by_fold = [criterion(part, name) for part in parts]
+        assert scores.values[name] == pytest.approx(np.mean(by_fold))
+    deviation = np.std([criterion(part, "roc_auc") for part in parts], ddof=1)
     assert scores.deviation == pytest.approx(deviation)
 
 
@@ -180,7 +176,7 @@ def test_pu_score_is_the_papers():
         np.array([True, True, True, False, True, False]),
         np.zeros(6, np.int64),
     )
-    found = score(rows, "pu_score", 0.2, by_folds=False)
+    found = score(rows, "pu_score", by_folds=False)
     assert found.recall == 0.75
     assert found.fraction_positive == pytest.approx(4 / 6)
     assert found.values["pu_score"] == pytest.approx(0.75**2 / (4 / 6))

@@ -1,33 +1,15 @@
-"""Tables, and progress on stderr, drawn with rich."""
+"""Progress of long work on stderr: a live bar on a terminal, heartbeat lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import Any
 
-from resvm_cli.report.terminal import harmless, say
+from resvm_cli.report.terminal import say
 
 FIRST_HEARTBEAT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
-
-
-def rendered(table: Any, width: int | None, *, colors: bool = False) -> str:
-    """Render a rich table as text, without trailing spaces; cells are taken literally."""
-    from io import StringIO
-
-    from rich.console import Console
-    from rich.segment import Segment, Segments
-
-    text = StringIO()
-    console = Console(
-        file=text, force_terminal=colors, width=width, highlight=False, markup=False, emoji=False
-    )
-    for line in console.render_lines(table, pad=False):
-        parts = [Segment(harmless(part.text), part.style, part.control) for part in line]
-        console.print(Segments([*parts, Segment.line()]), soft_wrap=True, end="")
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
 class Progress:
@@ -45,12 +27,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live is not None:
             self._live.stop()
 
