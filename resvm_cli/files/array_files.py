@@ -19,7 +19,7 @@ from functools import partial
 from itertools import repeat
 from tokenize import TokenError
 from types import ModuleType
-from typing import IO, Any, BinaryIO, TypeAlias
+from typing import IO, Any, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -39,9 +39,8 @@ from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import cannot_spool
 from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, Rows
+from resvm_cli.rows import Rows
 
-LABELS, IDS = "labels", "ids"  # stored alongside the arrays of a sparse matrix
 # The arrays that scipy.sparse.save_npz writes in addition to format, shape and data.
 COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
 SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
@@ -217,7 +216,7 @@ def text_of(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SparseFile:
-    """A sparse matrix, with labels and ids if the file has them."""
+    """The rows of a sparse matrix, which have neither labels nor ids."""
 
     block: Block
     n_features: int
@@ -269,14 +268,7 @@ def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> Spar
         matrix = getattr(scipy.sparse, f"{form}_matrix")(stored, shape=(n_rows, n_columns))
         if form in COMPRESSED:
             matrix.check_format(full_check=True)
-        labels = np.asarray(load(LABELS), np.float64) if LABELS in arrays else None
-        ids = list(map(text_of, load(IDS))) if IDS in arrays else None
-        for beside in (labels, ids):
-            if beside is not None and np.shape(beside) != (n_rows,):
-                raise ValueError(f"expected {n_rows:,} labels and ids, one per row")
-        if ids is not None and any("\n" in text or "\r" in text for text in ids):
-            raise ValueError("an id contains a line break")
-        return _sparse(name, matrix, labels, ids)
+        return _sparse(name, matrix)
 
 
 def require_rows(n_rows: int, n_bytes: int) -> None:
@@ -330,15 +322,13 @@ def column_of(name: str, key: str, array: AnyArray) -> Column:
     return list(map(text_of, values))
 
 
-def _sparse(
-    name: str, matrix: Any, labels: FloatArray | None = None, ids: list[str] | None = None
-) -> SparseFile:
+def _sparse(name: str, matrix: Any) -> SparseFile:
     if matrix.dtype.kind not in "buif":
         raise DataError(f"{name}: values of type {matrix.dtype}; expected real numbers")
     if matrix.shape[1] > MAX_FEATURES:
         raise DataError(f"{name}: {matrix.shape[1]:,} columns (at most {MAX_FEATURES:,})")
     rows = finite_rows(name, matrix)
-    block = replace(Block.from_rows(rows, labels, ids), lines=np.arange(1, len(rows) + 1))
+    block = replace(Block.from_rows(rows), lines=np.arange(1, len(rows) + 1))
     return SparseFile(block, matrix.shape[1])
 
 
@@ -354,32 +344,6 @@ def finite_rows(name: str, matrix: Any, start: int = 0) -> Rows:
             "leave unknown values out (they count as 0) or impute them first",
         )
     return rows
-
-
-def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, ids: bool) -> None:
-    """Write a file that scipy.sparse.load_npz can read, optionally with labels and ids."""
-    rows = block.rows
-    beside: dict[str, Any] = {}
-    if labels:
-        beside[LABELS] = block.labels
-    if ids:
-        beside[IDS] = np.array(block.comments, np.str_)
-    np.savez_compressed(
-        file,
-        format=np.array(b"csr"),
-        shape=np.array([len(rows), n_features]),
-        data=rows.values,
-        indices=rows.indices - 1,
-        indptr=rows.indptr,
-        **beside,
-    )
-
-
-def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
-    rows = block.rows
-    matrix = np.zeros((len(rows), n_features))
-    matrix[rows.row_numbers, rows.indices - 1] = rows.values
-    np.save(file, matrix, allow_pickle=False)
 
 
 @contextmanager

@@ -259,7 +259,7 @@ class TextTable(Table):
         numbers = [text for text in texts if is_number(text) or COMMA_NUMBER.fullmatch(text)]
         others = set(texts) - set(numbers)
         counted = [[str(first + one) for one in range(len(numbers))] for first in (0, 1)]
-        # the names that pandas and convert write: 0, 1, 2 after an empty cell; id, label, 1, 2
+        # names that pandas and others write: 0, 1, 2 after an empty cell; id, label, 1, 2
         if numbers and not (others and others <= {"", "id", "label"} and numbers in counted):
             shown = f"'{numbers[0]}'" if others else "only numbers"
             raise DataError(

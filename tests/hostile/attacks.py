@@ -56,7 +56,7 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("parameters of rank", "t/best.json", document, ["rank", *sets, "--params", x]),
         ("table", "table.csv", _text, [*convert, *named]),
         ("table, imputed", "table.csv", _text,
-         [*convert, *named, "--missing", "median", "--to", "csv"]),
+         [*convert, *named, "--missing", "median"]),
         ("molecules", "molecules.csv", _text, [*convert, "--smiles-column", "smiles"]),
         ("feature map", "map.json", document,
          ["convert", problem / "table.csv", "-q", "--like", x]),

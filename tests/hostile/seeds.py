@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 
 from tests import fake_benchmark
 from tests.conftest import write_svm
@@ -74,7 +75,6 @@ def make_files(folder: Path) -> Path:
          "--categorical", "colour", "--map", folder / "map.json", "-o", folder / "table.svm", "-q"],
         ["convert", folder / "molecules.csv", "--smiles-column", "smiles", "--bits", 64, "--map",
          folder / "molecules.json", "-o", folder / "molecules.svm", "-q"],
-        ["convert", folder / "table.svm", "-o", folder / "sparse.npz", "-q"],
         ["train", *kernel_data(folder), "--n-models", 3, "-o", folder / "kernel"],
         [*benchmark(folder), "-o", folder / "bench"],
         *([*benchmark(folder), "-o", folder / "bench-tasks", "--task", f"{n}/2"] for n in (1, 2)),
@@ -125,6 +125,7 @@ def _make_tables(folder: Path, rng: np.random.Generator) -> None:
     molecules = [f"{number},{smiles}" for number, smiles in enumerate(MOLECULES)]
     (folder / "molecules.csv").write_text("\n".join(["id,smiles", *molecules]) + "\n")
     np.save(folder / "matrix.npy", matrix)
+    scipy.sparse.save_npz(folder / "sparse.npz", scipy.sparse.csr_matrix(matrix))
     arrays = io.BytesIO()
     np.savez(arrays, features=matrix, y=np.arange(12) % 2, name=np.array(list("abcdefghijkl")))
     (folder / "arrays.npz").write_bytes(arrays.getvalue())

@@ -9,7 +9,6 @@ import typer
 from typer.testing import CliRunner
 
 from resvm_cli.cli import COMMANDS, command_line
-from resvm_cli.commands.convert.convert import FORMATS
 from resvm_cli.commands.rank.listing import RANKING_FORMATS
 from resvm_cli.errors import CommandLineError, ParameterError
 from resvm_cli.options.option_groups import (
@@ -290,7 +289,6 @@ OFFERED = {
     ("score", "--values"): ("held-out", "out-of-bag", "trained-on"),
     ("simulate", "--labelling"): ("random", "biased"),
     ("convert", "--missing"): MISSING_RULES,
-    ("convert", "--to"): FORMATS,
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from resvm_cli.commands.convert.convert import ConvertRequest, convert
+from resvm_cli.commands.convert import ConvertRequest, convert_file
 from resvm_cli.commands.predict.predict import predict, predict_files
 from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
 from resvm_cli.commands.train.train import train
@@ -64,7 +64,7 @@ def columns_of(path: Path) -> dict[str, list[str]]:
 
 def test_values_are_those_of_the_converted_rows(folder):
     like = {"like": str(folder / "m"), "target": str(folder / "new.svm")}
-    convert(ConvertRequest(str(folder / "new.csv"), TableReading(), **like), Run())
+    convert_file(ConvertRequest(str(folder / "new.csv"), TableReading(), **like), Run())
     assert predicted(folder, "new.csv") == predicted(folder, "new.svm")
 
 
