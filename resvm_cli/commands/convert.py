@@ -44,7 +44,7 @@ def convert(
     *,
     file: str = argument(
         "FILE",
-        "CSV, TSV, .npy, .npz, Parquet, HDF5, .h5ad or svmlight (- is stdin); the format is"
+        "CSV, TSV, .npy, .npz, Parquet, .h5ad or svmlight (- is stdin); the format is"
         " detected from the content.",
     ),
     table: TableOptions,

@@ -1,8 +1,7 @@
-"""Read matrices from NumPy files; the readers of HDF5 and Parquet share this code.
+"""Read matrices from NumPy files; the readers of Parquet and AnnData share this code.
 
-Loading a file never executes code: arrays of Python objects are rejected. Files are memory-mapped
-or read a few rows at a time, and only the columns in use are read, so that a small file that claims
-to be large cannot exhaust memory.
+Loading a file never executes code: arrays of Python objects are rejected. Only the columns in use
+are read, and no array is loaded that claims to be far larger than what the file stores.
 """
 
 from __future__ import annotations
@@ -12,14 +11,13 @@ import shlex
 import struct
 import tempfile
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from itertools import repeat
+from functools import cached_property, partial
 from tokenize import TokenError
 from types import ModuleType
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -41,9 +39,6 @@ from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass
 from resvm_cli.rows import Rows
 
-# The arrays that scipy.sparse.save_npz writes in addition to format, shape and data.
-COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
-SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
 MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
@@ -57,6 +52,7 @@ READ_ERRORS = (
     RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression method
 )
 AnyArray: TypeAlias = npt.NDArray[Any]
+Part: TypeAlias = "tuple[int, int, Rows | AnyArray]"  # bounds of some rows, and their matrix
 
 
 @contextmanager
@@ -96,103 +92,93 @@ def batch_rows(n_columns: int, n_rows: int) -> int:
     return min(n_rows, max(1, MAX_CELLS // max(1, n_columns)))
 
 
-@dataclass(frozen=True, eq=False)
 class StoredArray:
-    """An array in a file; ``slices(n)`` reads n rows at a time, from the first to the last."""
+    """An array in a file; its values are read when they are needed."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    slices: Callable[[int], Iterator[AnyArray]]
-    n_stored: int  # bytes in the file
-    n_chunk: int = 0  # bytes that are decompressed together
-    array: Any = None  # the array to slice; None if it is in an archive
+    def __init__(
+        self,
+        described: Any,
+        load: Callable[[], Any],
+        n_stored: int,
+        n_chunk: int = 0,
+    ) -> None:
+        """``described`` has the shape and type of the array that ``load`` returns.
 
-    @classmethod
-    def from_array(cls, array: Any, n_stored: int, n_chunk: int = 0) -> StoredArray:
-        def slices(size: int) -> Iterator[AnyArray]:
-            return (array[start : start + size] for start in range(0, array.shape[0], size))
+        In bytes, ``n_stored`` is its size in the file, and ``n_chunk`` what is decompressed at
+        once.
+        """
+        self.shape: tuple[int, ...] = described.shape
+        self.dtype: np.dtype[Any] = described.dtype
+        self.n_stored = n_stored
+        self._n_chunk = n_chunk
+        self._load = load
 
-        return cls(array.shape, array.dtype, slices, n_stored, n_chunk, array)
+    @cached_property
+    def array(self) -> Any:
+        return self._load()
 
-    def part(self, start: int, stop: int | None) -> AnyArray:
+    def part(self, start: int = 0, stop: int | None = None) -> AnyArray:
         return np.asarray(self.array[start:stop])
-
-    @classmethod
-    def from_archive(cls, archive: Any, key: str) -> StoredArray:
-        """Wrap an array in an .npz file after reading only its header."""
-        member = f"{key}.npy"
-
-        def opened() -> tuple[IO[bytes], Any]:
-            file = archive.zip.open(member)
-            if np.lib.format.read_magic(file) != (1, 0):  # later versions: for structured arrays
-                raise ValueError(f"'{key}' has an unknown header")
-            return file, np.lib.format.read_array_header_1_0(file)
-
-        file, (shape, fortran_order, dtype) = opened()
-        file.close()
-        n_stored = archive.zip.getinfo(member).compress_size
-
-        def slices(size: int) -> Iterator[AnyArray]:
-            if fortran_order or dtype.hasobject:
-                yield from cls.from_array(archive[key], n_stored).slices(size)
-                return
-            with opened()[0] as file:
-                for start in range(0, shape[0], size):
-                    part = (min(size, shape[0] - start), *shape[1:])
-                    text = file.read(math.prod(part) * dtype.itemsize)
-                    yield np.frombuffer(text, dtype).reshape(part)
-
-        return cls(shape, dtype, slices, n_stored)
 
     def check(self, name: str, key: str) -> None:
         """Raise DataError if reading would take far more memory than the file's size justifies."""
         n_claimed = math.prod(self.shape) * self.dtype.itemsize
         require_stored(name, key, n_claimed, self.n_stored)
         require_short(name, key, self.dtype.itemsize)
-        if self.n_chunk > MAX_CHUNK:
+        if self._n_chunk > MAX_CHUNK:
             raise DataError(
-                f"{name}: '{key}' is stored in chunks of {self.n_chunk:,} bytes"
+                f"{name}: '{key}' is stored in chunks of {self._n_chunk:,} bytes"
                 f" (at most {MAX_CHUNK:,})",
                 "write it in smaller chunks: h5repack",
             )
 
-
-class ArrayTable(Table):
-    """A matrix with numbered columns, plus named arrays with one value per row."""
-
-    def __init__(self, name: str, matrix: StoredArray, beside: dict[str, StoredArray]) -> None:
-        if len(matrix.shape) != 2 or matrix.dtype.kind not in "buif":
+    def require_matrix(self, name: str) -> None:
+        if len(self.shape) != 2 or self.dtype.kind not in "buif":
             raise DataError(
-                f"{name}: an array with {len(matrix.shape)} dimensions and type {matrix.dtype}",
+                f"{name}: an array with {len(self.shape)} dimensions and type {self.dtype}",
                 "expected a matrix of real numbers, one row per example and one column per feature",
             )
-        if matrix.shape[1] > MAX_COLUMNS + matrix.n_stored:
-            stored = f"{matrix.n_stored:,} bytes"
-            raise DataError(f"{name}: a matrix of {matrix.shape[1]:,} columns in only {stored}")
+
+
+class MatrixTable(Table):
+    """A matrix, whose columns come first, and columns of values alongside it."""
+
+    def __init__(
+        self,
+        name: str,
+        columns: list[str],
+        matrix: Callable[[], Iterator[Part]],
+        beside: Sequence[Callable[[int, int], Column]],
+    ) -> None:
+        """``matrix`` reads the rows in order; ``beside`` has a reader of rows for each column."""
         self.name = name
+        self.columns = columns
         self._matrix = matrix
         self._beside = beside
-        self.n_numbered = matrix.shape[1]
-        numbers = [str(number + 1) for number in range(self.n_numbered)]
-        self.columns = unique_column_names([*numbers, *beside], lambda number: name)
+        self._width = len(columns) - len(beside)
 
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()
     ) -> Iterator[TableBlock]:
-        n_rows, width = self._matrix.shape
-        size = batch_rows(width, rows_at_once(len(self.columns)))
-        parts: list[Iterator[Any]] = [self._matrix.slices(size)]
-        for number, (key, array) in enumerate(self._beside.items(), width):
-            if used is None or number in used:
-                array.check(self.name, key)
-                parts.append(map(partial(column_of, self.name, key), array.slices(size)))
-            else:
-                parts.append(repeat(()))
-        with reading(self.name, "an array"):  # the file is read lazily
-            for start in range(0, n_rows, size):
-                matrix, *beside = map(next, parts)
-                columns: list[Column] = [*_numbers(matrix).T, *beside]
-                yield table_block(self, columns, len(matrix), start)
+        with reading(self.name, "an array"):
+            for start, stop, part in self._matrix():
+                cells: list[Column] = [
+                    read(start, stop) if used is None or number in used else ()
+                    for number, read in enumerate(self._beside, self._width)
+                ]
+                if isinstance(part, Rows):
+                    columns = [*[()] * self._width, *cells]
+                    yield table_block(self, columns, stop - start, start, part)
+                else:
+                    yield table_block(self, [*part.T, *cells], stop - start, start)
+
+
+def dense_parts(array: StoredArray, size: int) -> Iterator[Part]:
+    """Yield a matrix, ``size`` rows at a time."""
+    n_rows = array.shape[0]
+    for start in range(0, n_rows, size):
+        stop = min(start + size, n_rows)
+        yield start, stop, _numbers(array.part(start, stop))
 
 
 def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
@@ -222,53 +208,82 @@ class SparseFile:
     n_features: int
 
 
-def open_arrays(name: str, path: str, kind: Kind, array: str | None) -> Table | SparseFile:
-    """Open the matrix in a NumPy file; ``array`` names it if there are several."""
+def open_arrays(name: str, path: str, kind: Kind) -> Table | SparseFile:
+    """Open the matrix in a NumPy file."""
     with reading(name, "a NumPy file"):
         content = np.load(path, mmap_mode="r" if kind == "npy" else None, allow_pickle=False)
         if kind == "npy":
-            return _dense(name, content)
+            return _numbered(name, StoredArray(content, lambda: content, content.nbytes), {})
         members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
-        arrays = {key: StoredArray.from_archive(content, key) for key in members}
+        arrays = {key: _archived(content, key) for key in members}
     if {"format", "shape", "data"} <= set(arrays) and not arrays["format"].shape:
-        return _sparse_npz(name, content, arrays)
-    return from_arrays(name, arrays, array)
+        with content:
+            return _sparse_npz(name, arrays)
+    matrices = [key for key, one in arrays.items() if len(one.shape) == 2]
+    if len(matrices) != 1:
+        raise DataError(
+            f"{name}: contains {len(matrices)} matrices: {', '.join(sorted(matrices)) or 'none'}",
+            "save the matrix of features in a file of its own, with numpy.save",
+        )
+    matrix = arrays[matrices[0]]
+    matrix.check(name, matrices[0])
+    beside = {key: one for key, one in arrays.items() if one.shape == matrix.shape[:1]}
+    return _numbered(name, matrix, beside)
 
 
-def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> SparseFile:
-    """Read a file written by scipy.sparse.save_npz; first check the arrays that scipy trusts."""
-    import scipy.sparse
+def _archived(archive: Any, key: str) -> StoredArray:
+    """Describe an array in an .npz file, after reading only its header."""
+    member = f"{key}.npy"
+    with archive.zip.open(member) as file:
+        if np.lib.format.read_magic(file) != (1, 0):  # later versions: for structured arrays
+            raise ValueError(f"'{key}' has an unknown header")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    described = np.broadcast_to(np.empty((), dtype), shape)  # takes no memory
+    return StoredArray(described, lambda: archive[key], archive.zip.getinfo(member).compress_size)
 
-    def load(key: str) -> Any:
+
+def _numbered(name: str, matrix: StoredArray, beside: dict[str, StoredArray]) -> Table:
+    """Return a matrix whose columns are numbered, with named arrays of one value per row."""
+    matrix.require_matrix(name)
+    width = matrix.shape[1]
+    if width > MAX_COLUMNS + matrix.n_stored:
+        raise DataError(f"{name}: a matrix of {width:,} columns in only {matrix.n_stored:,} bytes")
+    numbers = [str(number + 1) for number in range(width)]
+    columns = unique_column_names([*numbers, *beside], lambda number: name)
+    size = batch_rows(width, rows_at_once(len(columns)))
+    readers = [partial(_column, name, key, array) for key, array in beside.items()]
+    table = MatrixTable(name, columns, partial(dense_parts, matrix, size), readers)
+    table.n_numbered = width
+    return table
+
+
+def _column(name: str, key: str, array: StoredArray, start: int, stop: int) -> Column:
+    array.check(name, key)
+    return column_of(name, key, array.part(start, stop))
+
+
+def _sparse_npz(name: str, arrays: dict[str, StoredArray]) -> SparseFile:
+    """Read a file written by scipy.sparse.save_npz."""
+
+    def load(key: str) -> AnyArray:
         arrays[key].check(name, key)
-        return content[key]
+        return np.asarray(arrays[key].array)
 
     with reading(name, "a scipy sparse matrix"):
         form = str(load("format").astype(str))
-        if form not in SPARSE_INDICES:
-            raise ValueError(f"unknown format '{form}'")
+        if form not in ("csr", "csc"):
+            raise DataError(
+                f"{name}: a sparse matrix in the format '{form}'; expected csr or csc",
+                "save it as such in Python: scipy.sparse.save_npz(FILE, matrix.tocsr())",
+            )
         n_rows, n_columns = map(int, load("shape"))
-        data = load("data")
-        if data.dtype.kind in "iuf":  # the sum of duplicates may be too large for small integers
-            data = data.astype(np.float64, copy=False)
-        require_rows(n_rows, data.nbytes)
-        indices = [*(load("coords") if "coords" in arrays else map(load, SPARSE_INDICES[form]))]
-        if any(one.dtype.kind not in "iu" or one.ndim != 1 for one in indices):
-            raise ValueError("indices are not lists of integers")
-        if form == "dia":  # diagonals outside the matrix are empty, and scipy may overflow on them
-            inside = (-n_rows < indices[0]) & (indices[0] < n_columns)
-            data, indices = data[inside], [indices[0][inside]]
-        elif form == "coo":  # scipy may truncate an index to 32 bits before it checks the range
-            for numbers, size in zip(indices, (n_rows, n_columns), strict=True):
-                if len(numbers) and not (numbers.min() >= 0 and numbers.max() < size):
-                    raise ValueError(f"a row or column number is not in 0..{size - 1:,}")
-        elif np.diff(indices[1].astype(np.int64)).min(initial=0) < 0:  # scipy may miss this
-            raise ValueError("indptr decreases")
-        stored = (data, tuple(indices)) if form == "coo" else (data, *indices)
-        matrix = getattr(scipy.sparse, f"{form}_matrix")(stored, shape=(n_rows, n_columns))
-        if form in COMPRESSED:
-            matrix.check_format(full_check=True)
-        return _sparse(name, matrix)
+        require_rows(n_rows, arrays["data"].n_stored)
+        if n_columns > MAX_FEATURES:
+            raise DataError(f"{name}: {n_columns:,} columns (at most {MAX_FEATURES:,})")
+        parts = load("data"), load("indices"), load("indptr")
+        rows = compressed_rows(name, form, parts, (n_rows, n_columns))
+    block = replace(Block.from_rows(rows), lines=np.arange(1, len(rows) + 1))
+    return SparseFile(block, n_columns)
 
 
 def require_rows(n_rows: int, n_bytes: int) -> None:
@@ -277,32 +292,50 @@ def require_rows(n_rows: int, n_bytes: int) -> None:
         raise ValueError(f"{n_rows:,} rows, but only {n_bytes:,} bytes of entries")
 
 
-def from_arrays(name: str, arrays: dict[str, StoredArray], wanted: str | None) -> Table:
-    """Combine the feature matrix with the arrays that have one value per row."""
-    matrices = {key for key, one in arrays.items() if len(one.shape) == 2}
-    if wanted is None:
-        if len(matrices) != 1:
-            there = ", ".join(sorted(matrices)) or ", ".join(arrays) or "nothing"
-            raise DataError(
-                f"{name}: contains {len(matrices)} matrices: {there}",
-                Message("choose the one with the features: {array}"),
-            )
-        (wanted,) = matrices
-    if wanted not in matrices:
-        raise no_matrix(name, wanted, matrices)
-    matrix = arrays[wanted]
-    matrix.check(name, wanted)
-    beside = {key: one for key, one in arrays.items() if one.shape == matrix.shape[:1]}
-    return ArrayTable(name, matrix, beside)
+def compressed_rows(
+    name: str,
+    form: str,
+    parts: tuple[AnyArray, AnyArray, AnyArray],
+    shape: tuple[int, int],
+    first: int = 0,
+) -> Rows:
+    """Return the rows of a csr or csc matrix, the first of which is row ``first`` of the file.
+
+    ``parts`` are its values, indices and pointers. Raise ValueError if they disagree: scipy would
+    trust them.
+    """
+    import scipy.sparse
+
+    values, indices, pointers = parts
+    length, width = shape if form == "csr" else shape[::-1]
+    if values.dtype.kind not in "buif":
+        raise ValueError(f"values of type {values.dtype}; expected real numbers")
+    if indices.dtype.kind not in "iu" or values.ndim != 1 or indices.shape != values.shape:
+        raise ValueError("indices are not one integer per value")
+    require_pointers(pointers, length, len(values))
+    if len(indices) and not (indices.min() >= 0 and indices.max() < width):
+        raise ValueError("an index is out of range")
+    # the sum of duplicates may be too large for small integers
+    stored = values.astype(np.float64), indices.astype(np.int64), pointers.astype(np.int64)
+    matrix = scipy.sparse.csr_matrix(stored, shape=(length, width))
+    rows = Rows.from_matrix(matrix if form == "csr" else matrix.T)
+    bad = np.flatnonzero(~np.isfinite(rows.values))
+    if len(bad):
+        row = first + int(np.searchsorted(rows.indptr, bad[0], "right"))
+        raise DataError(
+            f"{name}: row {row}, column {rows.indices[bad[0]]}: {rows.values[bad[0]]:g};"
+            " expected a finite number",
+            "leave unknown values out (they count as 0) or impute them first",
+        )
+    return rows
 
 
-def no_matrix(name: str, wanted: str, matrices: Iterable[str]) -> DataError:
-    there = ", ".join(sorted(matrices)) or "none"
-    return DataError(f"{name}: contains no matrix '{wanted}'", f"available matrices: {there}")
-
-
-def _dense(name: str, array: AnyArray) -> Table:
-    return ArrayTable(name, StoredArray.from_array(array, array.nbytes), {})
+def require_pointers(pointers: AnyArray, length: int, n_values: int) -> None:
+    if pointers.dtype.kind not in "iu" or pointers.shape != (length + 1,):
+        raise ValueError(f"indptr does not have {length + 1:,} integers")
+    numbers = pointers.astype(np.int64)
+    if np.diff(numbers).min(initial=0) < 0 or numbers[0] != 0 or numbers[-1] > n_values:
+        raise ValueError("indptr decreases or exceeds the data")
 
 
 def _numbers(array: AnyArray) -> AnyArray:
@@ -320,30 +353,6 @@ def column_of(name: str, key: str, array: AnyArray) -> Column:
     if not all(isinstance(value, str | bytes) for value in values):
         raise unusable(name, key, f"type {array.dtype}; expected numbers or text")
     return list(map(text_of, values))
-
-
-def _sparse(name: str, matrix: Any) -> SparseFile:
-    if matrix.dtype.kind not in "buif":
-        raise DataError(f"{name}: values of type {matrix.dtype}; expected real numbers")
-    if matrix.shape[1] > MAX_FEATURES:
-        raise DataError(f"{name}: {matrix.shape[1]:,} columns (at most {MAX_FEATURES:,})")
-    rows = finite_rows(name, matrix)
-    block = replace(Block.from_rows(rows), lines=np.arange(1, len(rows) + 1))
-    return SparseFile(block, matrix.shape[1])
-
-
-def finite_rows(name: str, matrix: Any, start: int = 0) -> Rows:
-    """Return the rows of a sparse matrix whose first row is row ``start`` of the file."""
-    rows = Rows.from_matrix(matrix)
-    bad = np.flatnonzero(~np.isfinite(rows.values))
-    if len(bad):
-        row = start + int(np.searchsorted(rows.indptr, bad[0], "right"))
-        raise DataError(
-            f"{name}: row {row}, column {rows.indices[bad[0]]}: {rows.values[bad[0]]:g};"
-            " expected a finite number",
-            "leave unknown values out (they count as 0) or impute them first",
-        )
-    return rows
 
 
 @contextmanager

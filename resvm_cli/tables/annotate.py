@@ -102,7 +102,7 @@ def annotated(
     """
     with whole_file(path) as file:
         if _is_parquet(path):
-            from resvm_cli.files.parquet_files import parquet_writer
+            from resvm_cli.files.optional_formats import parquet_writer
 
             with parquet_writer(path, file, names, integers) as write:
                 yield write

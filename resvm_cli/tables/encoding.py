@@ -117,7 +117,6 @@ class TableReading:
     separator: str | None = None  # None: the most frequent one in the first line
     header: bool | None = None  # None: detected from the first line
     decimal_comma: bool = False
-    array: str | None = None  # which matrix to read if the file contains several
 
     def check(self) -> None:
         """Reject invalid parameters before any file is read."""

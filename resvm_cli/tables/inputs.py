@@ -101,16 +101,16 @@ class RowInput:
 
         with array_path(self.source, text) as path:
             if kind == "hdf5":
-                from resvm_cli.files.hdf5_files import open_hdf5
+                from resvm_cli.files.optional_formats import open_anndata
 
-                self.table = open_hdf5(self.name, path, reading.array)
+                self.table = open_anndata(self.name, path)
                 return
             if kind == "parquet":
-                from resvm_cli.files.parquet_files import ParquetTable
+                from resvm_cli.files.optional_formats import ParquetTable
 
                 self.table = ParquetTable(self.name, path)
                 return
-            arrays = open_arrays(self.name, path, kind, reading.array)
+            arrays = open_arrays(self.name, path, kind)
         if isinstance(arrays, SparseFile):
             self._refuse_roles()
             self._sparse = arrays

@@ -68,7 +68,7 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("arrays", "arrays.npz", arrays, convert),
         ("sparse arrays", "sparse.npz", arrays, convert),
         ("parquet", "table.parquet", damaged, convert),
-        ("hdf5", "arrays.h5", damaged, convert),
+        ("hdf5", "cells.h5ad", damaged, convert),
         ("kernel values of P", "k-pos.svm", _text, ["train", "-P", x, *kernel[2:], *few]),
         ("kernel values of U", "k-unl.svm", _text, ["train", *kernel[:2], "-U", x, *kernel[4:],
                                                     *few]),

@@ -142,6 +142,7 @@ def _make_optional(folder: Path, matrix: np.ndarray) -> None:
         return
     table = pyarrow.table({"a": matrix[:, 0], "b": matrix[:, 1], "colour": ["x", "y", "z"] * 4})
     pyarrow.parquet.write_table(table, folder / "table.parquet")
-    with h5py.File(folder / "arrays.h5", "w") as file:
-        file["features"] = matrix
-        file["names"] = [b"r%d" % number for number in range(len(matrix))]
+    with h5py.File(folder / "cells.h5ad", "w") as file:
+        file["X"] = matrix
+        file["obs/_index"] = [b"r%d" % number for number in range(len(matrix))]
+        file["var/_index"] = [b"a", b"b", b"c"]

@@ -250,7 +250,7 @@ def test_an_annotated_parquet_file_has_numbers(folder):
 def test_integers_of_a_parquet_file_stay_integers(first_missing, folder, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("resvm_cli.files.parquet_files.BATCH_ROWS", 10)
+    monkeypatch.setattr("resvm_cli.files.optional_formats.BATCH_ROWS", 10)
     big = [2**60 + number for number in range(len(NEW))]
     gaps = [None if number == first_missing else one for number, one in enumerate(big)]
     small = [None if number == first_missing else number for number in range(len(NEW))]
