@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.fields import COMMA_NUMBER, is_missing, is_number, read_number
+from resvm_cli.files.fields import COMMA_NUMBER, is_missing, is_number, read_number, whole_lines
 from resvm_cli.files.file_kinds import SEPARATOR_LINE, separator_of
-from resvm_cli.files.streams import whole_lines, without_mark
+from resvm_cli.files.streams import without_mark
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
 

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.compression import PIECE
 from resvm_cli.files.file_kinds import (
+    READABLE,
     first_line,
+    foreign_format,
     has_pairs,
-    is_smiles,
     kind_of,
-    refuse_smiles,
-    require_svmlight,
     with_head,
 )
 from resvm_cli.files.sources import Source
+from resvm_cli.files.streams import PIECE
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1 << 12  # per block of a sparse matrix
 SHOWN = 20
-UNREADABLE = ("excel", "matrix market", "zip", "utf-16", "sdf")
 
 
 class RowInput:
@@ -66,11 +64,11 @@ class RowInput:
         self._zero_based = zero_based
         head, text = with_head(source.pieces())
         self._started = [text]
-        kind = kind_of(head)
-        if kind in UNREADABLE:
-            next(require_svmlight(text, self.name))  # raises an error with advice
-        if is_smiles(self.name, head) and not (known or (reading and reading.roles.asked)):
-            refuse_smiles(self.name, head)
+        kind = kind_of(head, self.name)
+        if kind == "smiles" and (known or (reading is not None and reading.roles.asked)):
+            kind = "table"
+        if kind not in READABLE:
+            raise foreign_format(kind, self.name)
         # a single column looks like svmlight (no separator) but has no index:value pairs
         is_table = reading is not None and reading.is_table
         if kind == "svmlight" and (not is_table or has_pairs(first_line(head))):

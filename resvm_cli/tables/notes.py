@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from resvm_cli.errors import Message, Text, listed
-from resvm_cli.files.file_kinds import USUAL_NAMES
+from resvm_cli.files.file_kinds import LABEL_NAMES
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.tables.encoding import MappedColumn
 from resvm_cli.tables.features import TableFeatures
@@ -83,7 +83,7 @@ def doubtful_columns(table: TableFeatures) -> Iterator[Text]:
     """Yield warnings about feature columns that may really be labels or row numbers."""
     for name in (column.name for column in table.map.columns):
         texts = []
-        if table.roles.label is None and name.lower() in USUAL_NAMES["label_column"]:
+        if table.roles.label is None and name.lower() in LABEL_NAMES:
             texts.append(
                 "the column '{name}' is used as a feature; if it contains labels, it leaks the"
                 " answer: use {label_column} {column} or {drop} {column}"

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.compression import PIECE
 from resvm_cli.files.sources import RowIndex, Source, join_texts
+from resvm_cli.files.streams import PIECE
 from resvm_cli.files.svmlight import BadLine, Block, parse_pieces
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.running.run import Run

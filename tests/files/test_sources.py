@@ -11,8 +11,8 @@ import pytest
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import sources
-from resvm_cli.files.compression import PIECE
 from resvm_cli.files.sources import RowIndex, Source
+from resvm_cli.files.streams import PIECE
 
 TEXT = bytes(range(256)) * (3 * PIECE // 256)
 

@@ -17,7 +17,7 @@ from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
 from resvm_cli.commands.train.train import train
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files import delimited
-from resvm_cli.files.compression import PIECE
+from resvm_cli.files.streams import PIECE
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.tables.annotate import annotated
