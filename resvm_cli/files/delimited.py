@@ -11,7 +11,7 @@ import csv
 import io
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -58,7 +58,6 @@ class Table(ABC):
     id_column: str | None = None  # the column that contains ids by convention
     n_default: int | None = None  # how many leading columns are features by default
     n_sparse: int = 0  # how many leading columns are stored as a sparse matrix
-    integers: Collection[str] = ()  # columns of integers of at most 64 bits
 
     @abstractmethod
     def blocks(

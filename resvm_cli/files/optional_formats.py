@@ -1,4 +1,4 @@
-"""Read and write Parquet, and read AnnData files (.h5ad); they need pyarrow and h5py.
+"""Read Parquet and AnnData files (.h5ad); they need pyarrow and h5py.
 
 The rows of an AnnData file are its observations (obs), such as cells or samples. Its features are
 the columns of X, which are named by its variables (var), such as genes.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -46,11 +46,9 @@ from resvm_cli.files.delimited import (
     rows_at_once,
     unique_column_names,
 )
-from resvm_cli.files.streams import as_unicode
 
 PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the unnamed index of a data frame
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
-INTEGER_TYPES = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}  # in int64
 BATCH_ROWS = 1 << 12
 ATTRIBUTES = ("encoding-type", "shape", "_index")  # those of an HDF5 group that are read
 IDS = "obs_names"
@@ -70,8 +68,6 @@ class ParquetTable(Table):
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
         self.unnamed = [name for name in self.columns if PANDAS_INDEX.fullmatch(name)]
-        kinds = zip(self.columns, self._schema.types, strict=True)
-        self.integers = {name for name, kind in kinds if str(kind) in INTEGER_TYPES}
 
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()
@@ -129,50 +125,6 @@ class ParquetTable(Table):
             require_short(self.name, name, compute.max(lengths).as_py() or 0)
         texts = dict(zip(codes.to_pylist(), map(text_of, values.to_pylist()), strict=True))
         return [texts.get(code, "") for code in cells.indices.to_pylist()]
-
-
-@contextmanager
-def parquet_writer(
-    path: str, file: BinaryIO, names: Sequence[str], integers: Container[str]
-) -> Iterator[Callable[[Sequence[list[Any]]], None]]:
-    """Yield a function that writes a batch of rows, as columns; the first batch sets the types."""
-    parquet = package("pyarrow.parquet", "pyarrow", path, "Parquet")
-    pyarrow = package("pyarrow", "pyarrow", path, "Parquet")
-    writers: list[Any] = []
-
-    def write(columns: Sequence[list[Any]]) -> None:
-        columns = [[*map(_plain, column)] for column in columns]
-        if not writers:
-            kinds = [
-                pyarrow.int64() if name in integers else _kind(pyarrow, column)
-                for name, column in zip(names, columns, strict=True)
-            ]
-            schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
-            writers.append(parquet.ParquetWriter(file, schema))
-        schema = writers[0].schema
-        typed = zip(columns, schema.types, strict=True)
-        arrays = [pyarrow.array(column, kind) for column, kind in typed]
-        writers[0].write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
-
-    try:
-        yield write
-    finally:
-        for writer in writers:
-            writer.close()
-
-
-def _plain(cell: Any) -> Any:
-    if isinstance(cell, str):
-        return as_unicode(cell)
-    return None if cell != cell else cell  # nan: unknown
-
-
-def _kind(pyarrow: Any, column: Sequence[Any]) -> Any:
-    """Return the Parquet type of a column, judging by its first rows."""
-    kinds = {type(cell) for cell in column} - {type(None)}
-    if kinds == {int}:
-        return pyarrow.int64() if max(filter(None, column), default=0) < 2**63 else pyarrow.uint64()
-    return pyarrow.string() if str in kinds else pyarrow.float64()
 
 
 def open_anndata(name: str, path: str) -> Table:

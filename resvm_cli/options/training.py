@@ -33,7 +33,7 @@ GROUPS = data_option(
 )
 ANNOTATE = output_option(
     "--annotate FILE",
-    "Write the input table with the results as additional columns (.csv, .tsv or .parquet).",
+    "Write the input table with the results as additional columns (.csv or .tsv).",
 )
 
 

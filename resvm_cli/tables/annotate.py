@@ -1,8 +1,8 @@
-"""Write the user's table again, with result columns appended."""
+"""Write the user's table again, as CSV or TSV, with result columns appended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
@@ -15,29 +15,22 @@ from resvm_cli.files.fields import line_writer
 from resvm_cli.files.predictions import PredictionBlock
 from resvm_cli.files.svmlight import format_number
 from resvm_cli.rows import IntArray
-from resvm_cli.tables.cells import numbers_of
+from resvm_cli.tables.cells import texts_of
 from resvm_cli.tables.features import TableFeatures
 
-Columns: TypeAlias = list[list[Any]]  # None for an empty cell
+Columns: TypeAlias = list[list[Any]]
 PREFIX = "resvm_"  # for a result column whose name the table already uses
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ROWS_AT_ONCE = 10_000
 
 
-def _is_parquet(path: str) -> bool:
-    return path.lower().endswith(".parquet")
-
-
 class Cells:
-    """The cells of a table, read again from the start, a few rows at a time."""
+    """The cells of a table as text, read again from the start, a few rows at a time."""
 
-    def __init__(self, table: TableFeatures, *, numbers: bool) -> None:
-        """With ``numbers``, the cells of numeric features become numbers; others remain text."""
-        self.names = table.table.columns[table.table.n_sparse :]  # without the sparse matrix
-        self.integers = table.table.integers
-        self._table = table
-        self._numeric = table.numeric_names
-        self._as_numbers = numbers
+    def __init__(self, table: TableFeatures) -> None:
+        self._name = table.table.name
+        self._n_sparse = table.table.n_sparse
+        self.names = table.table.columns[self._n_sparse :]  # without the sparse matrix
         self._waiting: Columns = [[] for _ in self.names]
         self._blocks = iter(table.cells())
 
@@ -45,9 +38,7 @@ class Cells:
         while len(self._waiting[0]) < n_rows:
             found = next(self._blocks, None)
             if found is None:
-                raise DataError(
-                    f"{self._table.table.name}: changed while it was being read", "try again"
-                )
+                raise DataError(f"{self._name}: changed while it was being read", "try again")
             for column, more in zip(self._waiting, self._columns(*found), strict=True):
                 column += more
         taken = [column[:n_rows] for column in self._waiting]
@@ -71,50 +62,22 @@ class Cells:
         return [[column[place] for place in places.tolist()] for column in found]
 
     def _columns(self, block: TableBlock, rows: IntArray) -> Columns:
-        first = self._table.table.n_sparse
-        return [self._values(block, at, name, rows) for at, name in enumerate(self.names, first)]
-
-    def _values(self, block: TableBlock, at: int, name: str, rows: IntArray) -> list[Any]:
-        """Return some cells of a column; a missing number is None, and integers stay exact."""
-        cells = block.columns[at]
-        if name in self.integers:  # a block with missing values stores them as doubles
-            some = [cells[row] for row in rows.tolist()]
-            return [None if cell == "" or cell != cell else int(cell) for cell in some]
-        if isinstance(cells, np.ndarray):
-            is_number, is_integer = True, cells.dtype.kind in "iu"
-        else:
-            is_number, is_integer = self._as_numbers and name in self._numeric, False
-        if not is_number:
-            return [cells[row] for row in rows.tolist()]
-        if self._as_numbers and not is_integer:
-            cells = numbers_of(block, at, name)
-        return [None if value != value else value for value in np.asarray(cells)[rows].tolist()]
+        texts = map(texts_of, block.columns[self._n_sparse :])
+        return [[column[row] for row in rows.tolist()] for column in texts]
 
 
 @contextmanager
-def annotated(
-    path: str, names: Sequence[str], integers: Container[str] = ()
-) -> Iterator[Callable[[Columns], None]]:
-    """Yield a function that writes a batch of rows, passed as columns.
-
-    ``names`` are the column names, which are distinct. ``integers`` are the columns known to
-    contain integers.
-    """
+def annotated(path: str, names: Sequence[str]) -> Iterator[Callable[[Columns], None]]:
+    """Yield a function that writes a batch of rows, passed as columns with these distinct names."""
     with whole_file(path) as file:
-        if _is_parquet(path):
-            from resvm_cli.files.optional_formats import parquet_writer
-
-            with parquet_writer(path, file, names, integers) as write:
-                yield write
-            return
         line = line_writer(SEPARATORS[path[-4:].lower()])
         file.write(line(names).encode("utf-8", "surrogateescape"))
 
-        def write_text(columns: Columns) -> None:
+        def write(columns: Columns) -> None:
             rows = zip(*([*map(_text, column)] for column in columns), strict=True)
             file.write("".join(map(line, rows)).encode("utf-8", "surrogateescape"))
 
-        yield write_text
+        yield write
 
 
 class Annotation(ExitStack):
@@ -123,7 +86,7 @@ class Annotation(ExitStack):
     def __init__(self, path: str, table: TableFeatures) -> None:
         super().__init__()
         self._path = path
-        self._cells = Cells(table, numbers=_is_parquet(path))
+        self._cells = Cells(table)
         self._write: Callable[[Columns], None] | None = None
 
     def add(self, block: PredictionBlock) -> None:
@@ -131,7 +94,7 @@ class Annotation(ExitStack):
         if self._write is None:
             names = self._cells.names
             every = [*names, *result_names(names, list(results))]
-            self._write = self.enter_context(annotated(self._path, every, self._cells.integers))
+            self._write = self.enter_context(annotated(self._path, every))
         cells = self._cells.take(len(block.labels))
         self._write([*cells, *(column.tolist() for column in results.values())])
 
@@ -160,33 +123,21 @@ def write_annotated(
     are empty. A header is written even if there are no rows.
     """
     in_second = numbers >= n_first
-    names: dict[str, None] = {}
-    integers: set[str] = set()
-    others: set[str] = set()
-    parts = []
+    columns: dict[str, list[Any]] = {}
     for table, which, shift in zip(tables, (~in_second, in_second), (0, n_first), strict=False):
         places = np.flatnonzero(which)
         if len(places) or not len(numbers):
-            cells = Cells(table, numbers=_is_parquet(path))
-            names |= dict.fromkeys(cells.names)
-            integers |= set(cells.integers)
-            others |= set(cells.names) - set(cells.integers)
+            cells = Cells(table)
             found = cells.chosen(numbers[places] - shift)
-            parts.append((places, dict(zip(cells.names, found, strict=True))))
-    columns: Columns = []
-    for name in names:
-        column: list[Any] = [None] * len(numbers)
-        for places, cells_of in parts:
-            for place, cell in zip(places.tolist(), cells_of.get(name, ()), strict=False):
-                column[place] = cell
-        columns.append(column)
-    own = result_names(list(names), list(results))
-    # the first rows written decide the types of Parquet columns, so all are written at once
-    n_rows = max(1, len(numbers))  # a Parquet file without rows needs columns too
-    size = n_rows if _is_parquet(path) else ROWS_AT_ONCE
-    with annotated(path, [*names, *own], integers - others) as write:
-        for start in range(0, n_rows, size):
-            write([column[start : start + size] for column in (*columns, *results.values())])
+            for name, own in zip(cells.names, found, strict=True):
+                column = columns.setdefault(name, [None] * len(numbers))
+                for place, cell in zip(places.tolist(), own, strict=True):
+                    column[place] = cell
+    names = [*columns, *result_names(list(columns), list(results))]
+    with annotated(path, names) as write:
+        for start in range(0, len(numbers), ROWS_AT_ONCE):
+            stop = start + ROWS_AT_ONCE
+            write([column[start:stop] for column in (*columns.values(), *results.values())])
 
 
 def _text(cell: Any) -> Any:

@@ -138,9 +138,11 @@ class TableReading:
 
 def check_annotated(path: str) -> None:
     """Reject a file name that does not end in a format for annotated tables."""
-    if not path.lower().endswith((".csv", ".tsv", ".parquet")):
+    if not path.lower().endswith((".csv", ".tsv")):
         raise ParameterError(
-            "{annotate} is '{path}'; expected a name that ends in .csv, .tsv or .parquet", path=path
+            "{annotate} is '{path}'; expected a name that ends in .csv or .tsv",
+            "pandas converts CSV to other formats, such as Parquet",
+            path=path,
         )
 
 
