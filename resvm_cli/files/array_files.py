@@ -1,7 +1,7 @@
 """Read matrices from NumPy files; the readers of Parquet and AnnData share this code.
 
-Loading a file never executes code: arrays of Python objects are rejected. Only the columns in use
-are read, and no array is loaded that claims to be far larger than what the file stores.
+Loading a file never executes code: arrays of Python objects are rejected. Nothing is loaded that
+claims to be far larger than what the file stores.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import shlex
 import struct
 import tempfile
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from tokenize import TokenError
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -30,7 +30,6 @@ from resvm_cli.files.delimited import (
     Table,
     TableBlock,
     rows_at_once,
-    unique_column_names,
 )
 from resvm_cli.files.file_kinds import Kind
 from resvm_cli.files.sources import Source
@@ -42,9 +41,9 @@ from resvm_cli.rows import Rows
 MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
-MAX_CHUNK = 1 << 28  # bytes that HDF5 decompresses at once
 MAX_RATIO = 1 << 14  # claimed bytes per stored byte
 MAX_EMPTY_ROWS = 1 << 20  # allowed in a sparse matrix, plus some per byte of entries
+SPARSE_PARTS = ("data", "indices", "indptr")
 # Exceptions that the packages raise for a truncated or damaged file.
 READ_ERRORS = (
     *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),
@@ -69,6 +68,36 @@ def reading(name: str, kind: str) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def array_path(source: Source, pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the path of a plain file; copy any other input to a temporary file.
+
+    A temporary file is unlinked when the context ends, but open handles can still read it.
+    """
+    if source.plain_path is not None:
+        yield source.plain_path
+        return
+    with tempfile.NamedTemporaryFile(prefix="resvm-") as copy:
+        try:
+            copy.writelines(pieces)
+            copy.flush()
+        except OSError as error:
+            raise cannot_spool(error, source.name) from None
+        yield copy.name
+
+
+def optional_package(module: str, package: str, name: str, what: str) -> ModuleType:
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError:
+        raise DataError(
+            f"{name}: {what} files require the {package} package",
+            f"pip install {package}, or resvm-cli[convert]",
+        ) from None
+
+
 def table_block(
     table: Table, columns: list[Column], n_rows: int, start: int, matrix: Rows | None = None
 ) -> TableBlock:
@@ -82,103 +111,15 @@ def table_block(
     )
 
 
-def unusable(name: str, column: str, problem: str) -> DataError:
-    hint = Message("omit it: {drop:{column}}", column=shlex.quote(column))
-    return DataError(f"{name}: '{column}' has {problem}", hint)
-
-
 def batch_rows(n_columns: int, n_rows: int) -> int:
     """Return how many rows to read at once: at most ``n_rows``, and fewer if they are very long."""
     return min(n_rows, max(1, MAX_CELLS // max(1, n_columns)))
 
 
-class StoredArray:
-    """An array in a file; its values are read when they are needed."""
-
-    def __init__(
-        self,
-        described: Any,
-        load: Callable[[], Any],
-        n_stored: int,
-        n_chunk: int = 0,
-    ) -> None:
-        """``described`` has the shape and type of the array that ``load`` returns.
-
-        In bytes, ``n_stored`` is its size in the file, and ``n_chunk`` what is decompressed at
-        once.
-        """
-        self.shape: tuple[int, ...] = described.shape
-        self.dtype: np.dtype[Any] = described.dtype
-        self.n_stored = n_stored
-        self._n_chunk = n_chunk
-        self._load = load
-
-    @cached_property
-    def array(self) -> Any:
-        return self._load()
-
-    def part(self, start: int = 0, stop: int | None = None) -> AnyArray:
-        return np.asarray(self.array[start:stop])
-
-    def check(self, name: str, key: str) -> None:
-        """Raise DataError if reading would take far more memory than the file's size justifies."""
-        n_claimed = math.prod(self.shape) * self.dtype.itemsize
-        require_stored(name, key, n_claimed, self.n_stored)
-        require_short(name, key, self.dtype.itemsize)
-        if self._n_chunk > MAX_CHUNK:
-            raise DataError(
-                f"{name}: '{key}' is stored in chunks of {self._n_chunk:,} bytes"
-                f" (at most {MAX_CHUNK:,})",
-                "write it in smaller chunks: h5repack",
-            )
-
-    def require_matrix(self, name: str) -> None:
-        if len(self.shape) != 2 or self.dtype.kind not in "buif":
-            raise DataError(
-                f"{name}: an array with {len(self.shape)} dimensions and type {self.dtype}",
-                "expected a matrix of real numbers, one row per example and one column per feature",
-            )
-
-
-class MatrixTable(Table):
-    """A matrix, whose columns come first, and columns of values alongside it."""
-
-    def __init__(
-        self,
-        name: str,
-        columns: list[str],
-        matrix: Callable[[], Iterator[Part]],
-        beside: Sequence[Callable[[int, int], Column]],
-    ) -> None:
-        """``matrix`` reads the rows in order; ``beside`` has a reader of rows for each column."""
-        self.name = name
-        self.columns = columns
-        self._matrix = matrix
-        self._beside = beside
-        self._width = len(columns) - len(beside)
-
-    def blocks(
-        self, used: Container[object] | None = None, numbers: Container[object] = ()
-    ) -> Iterator[TableBlock]:
-        with reading(self.name, "an array"):
-            for start, stop, part in self._matrix():
-                cells: list[Column] = [
-                    read(start, stop) if used is None or number in used else ()
-                    for number, read in enumerate(self._beside, self._width)
-                ]
-                if isinstance(part, Rows):
-                    columns = [*[()] * self._width, *cells]
-                    yield table_block(self, columns, stop - start, start, part)
-                else:
-                    yield table_block(self, [*part.T, *cells], stop - start, start)
-
-
-def dense_parts(array: StoredArray, size: int) -> Iterator[Part]:
-    """Yield a matrix, ``size`` rows at a time."""
-    n_rows = array.shape[0]
-    for start in range(0, n_rows, size):
-        stop = min(start + size, n_rows)
-        yield start, stop, _numbers(array.part(start, stop))
+def text_of(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return "" if value is None else str(value)
 
 
 def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
@@ -189,15 +130,61 @@ def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
         )
 
 
+def unusable(name: str, column: str, problem: str) -> DataError:
+    hint = Message("omit it: {drop:{column}}", column=shlex.quote(column))
+    return DataError(f"{name}: '{column}' has {problem}", hint)
+
+
 def require_short(name: str, column: str, n_bytes: int) -> None:
     if n_bytes > MAX_TEXT:
         raise unusable(name, column, f"a value of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
 
 
-def text_of(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    return "" if value is None else str(value)
+class MatrixTable(Table):
+    """A matrix as a table, with a column of row ids if it has them."""
+
+    def __init__(
+        self,
+        name: str,
+        columns: list[str],
+        matrix: Callable[[], Iterator[Part]],
+        ids: Callable[[int, int], Column] | None = None,
+    ) -> None:
+        """``matrix`` reads the rows in order; ``ids`` reads those of some rows."""
+        self.name = name
+        self.columns = columns
+        self._matrix = matrix
+        self._ids = ids
+
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
+        with reading(self.name, "an array"):
+            for start, stop, part in self._matrix():
+                ids = [] if self._ids is None else [self._ids(start, stop)]
+                if isinstance(part, Rows):
+                    columns = [*[()] * self.n_sparse, *ids]
+                    yield table_block(self, columns, stop - start, start, part)
+                else:
+                    yield table_block(self, [*part.T, *ids], stop - start, start)
+
+
+def require_matrix(name: str, array: Any) -> None:
+    if len(array.shape) != 2 or array.dtype.kind not in "buif":
+        raise DataError(
+            f"{name}: an array with {len(array.shape)} dimensions and type {array.dtype}",
+            "expected a matrix of real numbers, one row per example and one column per feature",
+        )
+
+
+def dense_parts(array: Any, size: int) -> Iterator[Part]:
+    """Yield a matrix, ``size`` rows at a time; integers are kept, as they may exceed a double."""
+    n_rows = array.shape[0]
+    for start in range(0, n_rows, size):
+        stop = min(start + size, n_rows)
+        part = np.asarray(array[start:stop])
+        with np.errstate(over="ignore"):  # an infinite number is rejected later
+            yield start, stop, part if part.dtype.kind in "iu" else part.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,77 +198,63 @@ class SparseFile:
 def open_arrays(name: str, path: str, kind: Kind) -> Table | SparseFile:
     """Open the matrix in a NumPy file."""
     with reading(name, "a NumPy file"):
-        content = np.load(path, mmap_mode="r" if kind == "npy" else None, allow_pickle=False)
         if kind == "npy":
-            return _numbered(name, StoredArray(content, lambda: content, content.nbytes), {})
-        members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
-        arrays = {key: _archived(content, key) for key in members}
-    if {"format", "shape", "data"} <= set(arrays) and not arrays["format"].shape:
-        with content:
-            return _sparse_npz(name, arrays)
-    matrices = [key for key, one in arrays.items() if len(one.shape) == 2]
-    if len(matrices) != 1:
-        raise DataError(
-            f"{name}: contains {len(matrices)} matrices: {', '.join(sorted(matrices)) or 'none'}",
-            "save the matrix of features in a file of its own, with numpy.save",
-        )
-    matrix = arrays[matrices[0]]
-    matrix.check(name, matrices[0])
-    beside = {key: one for key, one in arrays.items() if one.shape == matrix.shape[:1]}
-    return _numbered(name, matrix, beside)
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            return _numbered(name, array, array.nbytes)
+        with np.load(path, allow_pickle=False) as content:
+            members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
+            if {"format", "shape", "data"} <= set(members):
+                return _sparse_npz(name, partial(_member, name, content))
+            if len(members) != 1:
+                there = ", ".join(members) or "none"
+                raise DataError(
+                    f"{name}: contains {len(members)} arrays: {there}",
+                    "save the matrix of features in a file of its own, with numpy.save",
+                )
+            array = _member(name, content, members[0])
+            n_stored = content.zip.getinfo(f"{members[0]}.npy").compress_size
+            return _numbered(name, array, n_stored)
 
 
-def _archived(archive: Any, key: str) -> StoredArray:
-    """Describe an array in an .npz file, after reading only its header."""
+def _member(name: str, archive: Any, key: str) -> AnyArray:
+    """Load an array of an .npz file, unless its header claims too much."""
     member = f"{key}.npy"
     with archive.zip.open(member) as file:
         if np.lib.format.read_magic(file) != (1, 0):  # later versions: for structured arrays
             raise ValueError(f"'{key}' has an unknown header")
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    described = np.broadcast_to(np.empty((), dtype), shape)  # takes no memory
-    return StoredArray(described, lambda: archive[key], archive.zip.getinfo(member).compress_size)
+    n_claimed = math.prod(shape) * dtype.itemsize
+    require_stored(name, key, n_claimed, archive.zip.getinfo(member).compress_size)
+    return np.asarray(archive[key])
 
 
-def _numbered(name: str, matrix: StoredArray, beside: dict[str, StoredArray]) -> Table:
-    """Return a matrix whose columns are numbered, with named arrays of one value per row."""
-    matrix.require_matrix(name)
+def _numbered(name: str, matrix: AnyArray, n_stored: int) -> Table:
+    """Return a matrix whose columns are numbered."""
+    require_matrix(name, matrix)
     width = matrix.shape[1]
-    if width > MAX_COLUMNS + matrix.n_stored:
-        raise DataError(f"{name}: a matrix of {width:,} columns in only {matrix.n_stored:,} bytes")
+    if width > MAX_COLUMNS + n_stored:
+        raise DataError(f"{name}: a matrix of {width:,} columns in only {n_stored:,} bytes")
     numbers = [str(number + 1) for number in range(width)]
-    columns = unique_column_names([*numbers, *beside], lambda number: name)
-    size = batch_rows(width, rows_at_once(len(columns)))
-    readers = [partial(_column, name, key, array) for key, array in beside.items()]
-    table = MatrixTable(name, columns, partial(dense_parts, matrix, size), readers)
+    size = batch_rows(width, rows_at_once(width))
+    table = MatrixTable(name, numbers, partial(dense_parts, matrix, size))
     table.n_numbered = width
     return table
 
 
-def _column(name: str, key: str, array: StoredArray, start: int, stop: int) -> Column:
-    array.check(name, key)
-    return column_of(name, key, array.part(start, stop))
-
-
-def _sparse_npz(name: str, arrays: dict[str, StoredArray]) -> SparseFile:
+def _sparse_npz(name: str, load: Callable[[str], AnyArray]) -> SparseFile:
     """Read a file written by scipy.sparse.save_npz."""
-
-    def load(key: str) -> AnyArray:
-        arrays[key].check(name, key)
-        return np.asarray(arrays[key].array)
-
-    with reading(name, "a scipy sparse matrix"):
-        form = str(load("format").astype(str))
-        if form not in ("csr", "csc"):
-            raise DataError(
-                f"{name}: a sparse matrix in the format '{form}'; expected csr or csc",
-                "save it as such in Python: scipy.sparse.save_npz(FILE, matrix.tocsr())",
-            )
-        n_rows, n_columns = map(int, load("shape"))
-        require_rows(n_rows, arrays["data"].n_stored)
-        if n_columns > MAX_FEATURES:
-            raise DataError(f"{name}: {n_columns:,} columns (at most {MAX_FEATURES:,})")
-        parts = load("data"), load("indices"), load("indptr")
-        rows = compressed_rows(name, form, parts, (n_rows, n_columns))
+    form = str(load("format").astype(str))
+    if form not in ("csr", "csc"):
+        raise DataError(
+            f"{name}: a sparse matrix in the format '{form}'; expected csr or csc",
+            "save it as such in Python: scipy.sparse.save_npz(FILE, matrix.tocsr())",
+        )
+    n_rows, n_columns = map(int, load("shape"))
+    if n_columns > MAX_FEATURES:
+        raise DataError(f"{name}: {n_columns:,} columns (at most {MAX_FEATURES:,})")
+    values, indices, pointers = map(load, SPARSE_PARTS)
+    require_rows(n_rows, values.nbytes)
+    rows = compressed_rows(name, form, (values, indices, pointers), (n_rows, n_columns))
     block = replace(Block.from_rows(rows), lines=np.arange(1, len(rows) + 1))
     return SparseFile(block, n_columns)
 
@@ -336,50 +309,3 @@ def require_pointers(pointers: AnyArray, length: int, n_values: int) -> None:
     numbers = pointers.astype(np.int64)
     if np.diff(numbers).min(initial=0) < 0 or numbers[0] != 0 or numbers[-1] > n_values:
         raise ValueError("indptr decreases or exceeds the data")
-
-
-def _numbers(array: AnyArray) -> AnyArray:
-    """Return numbers as doubles, but keep integers: a double cannot represent all of them."""
-    with np.errstate(over="ignore"):  # an infinite number is rejected later
-        return array if array.dtype.kind in "iu" else array.astype(np.float64)
-
-
-def column_of(name: str, key: str, array: AnyArray) -> Column:
-    if array.dtype.kind in "buif":
-        return _numbers(array)
-    if array.dtype.kind in "Mm":
-        array = np.where(np.isnat(array), "", array.astype(str))
-    values = array.tolist()
-    if not all(isinstance(value, str | bytes) for value in values):
-        raise unusable(name, key, f"type {array.dtype}; expected numbers or text")
-    return list(map(text_of, values))
-
-
-@contextmanager
-def array_path(source: Source, pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield the path of a plain file; copy any other input to a temporary file.
-
-    A temporary file is unlinked when the context ends, but open handles can still read it.
-    """
-    if source.plain_path is not None:
-        yield source.plain_path
-        return
-    with tempfile.NamedTemporaryFile(prefix="resvm-") as copy:
-        try:
-            copy.writelines(pieces)
-            copy.flush()
-        except OSError as error:
-            raise cannot_spool(error, source.name) from None
-        yield copy.name
-
-
-def package(module: str, package: str, name: str, what: str) -> ModuleType:
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError:
-        raise DataError(
-            f"{name}: {what} files require the {package} package",
-            f"pip install {package}, or resvm-cli[convert]",
-        ) from None

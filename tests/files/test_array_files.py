@@ -131,11 +131,6 @@ def test_other_sparse_formats_are_refused_by_name(form, tmp_path):
     assert "matrix.tocsr()" in str(caught.value.hint)
 
 
-def test_a_dense_matrix_called_data_is_no_sparse_matrix(tmp_path):
-    found = read(stored(tmp_path, data=np.eye(2), shape=np.array([5, 6]), format=np.array([7, 8])))
-    assert found == {"1": [1, 0], "2": [0, 1], "shape": [5, 6], "format": [7, 8]}
-
-
 LARGE = [2**60 + 1, 2**60 + 2, -(2**63)]
 
 
@@ -143,7 +138,7 @@ def write_large(path: Path) -> None:
     matrix = np.array([[one, 5] for one in LARGE])
     unsigned = np.array([2**64 - 1, 2**64 - 2, 0], np.uint64)
     if path.suffix == ".npz":
-        np.savez(path, X=matrix, i=np.array(LARGE), u=unsigned)
+        np.savez(path, X=matrix)
     else:
         pyarrow = pytest.importorskip("pyarrow")
         columns = {"1": matrix[:, 0], "2": matrix[:, 1], "i": LARGE, "u": unsigned}
@@ -155,8 +150,10 @@ def write_large(path: Path) -> None:
 def test_integers_that_a_double_cannot_hold_are_exact(ending, tmp_path):
     write_large(tmp_path / f"x.{ending}")
     found = {key: [*map(str, one)] for key, one in read(tmp_path / f"x.{ending}").items()}
-    assert found["1"] == found["i"] == [*map(str, LARGE)]
-    assert found["u"] == [str(2**64 - 1), str(2**64 - 2), "0"]
+    assert found["1"] == [*map(str, LARGE)]
+    if ending == "parquet":
+        assert found["i"] == found["1"]
+        assert found["u"] == [str(2**64 - 1), str(2**64 - 2), "0"]
 
 
 def parquet_of(tmp_path: Path, columns: dict[str, Any], **more: Any) -> Path:
@@ -247,30 +244,22 @@ def test_a_truncated_file_is_reported_as_damage(tmp_path):
 
 
 def test_only_the_columns_in_use_are_read(tmp_path):
-    np.savez(tmp_path / "x.npz", X=np.eye(2), o=np.array([{}, 1], object), t=np.array(["a", "b"]))
-    found = read(tmp_path / "x.npz", used=[0, 3])
-    assert found == {"1": [1, 0], "2": [0, 1], "o": [], "t": ["a", "b"]}
-    with pytest.raises(DataError, match="Python objects, which are never loaded"):
-        read(tmp_path / "x.npz")
     found = read(parquet_of(tmp_path, {"a": [1], "l": [[1, 2]], "x": [3]}), used=[0, 2])
     assert found == {"a": [1], "l": [], "x": [3]}
 
 
+def test_arrays_of_objects_are_never_loaded(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.array([[{}, 1]], object))
+    with pytest.raises(DataError, match="Python objects, which are never loaded"):
+        read(tmp_path / "x.npz")
+
+
 @pytest.mark.parametrize(
-    "values",
-    [
-        np.zeros(2, [("a", "f8")]),
-        np.array([1j, 2]),
-        np.array(["a" * 20_000, "b"]),
-        np.array([b"a" * 20_000, b"b"]),
-    ],
-    ids=["structured", "complex", "wide", "bytes"],
+    "values", [np.zeros(2, [("a", "f8")]), np.eye(2) * 1j, np.zeros((2, 2), "S3")]
 )
-def test_arrays_that_are_neither_numbers_nor_short_texts_are_refused_by_name(values, tmp_path):
-    np.savez(tmp_path / "x.npz", X=np.eye(2), other=values)
-    with pytest.raises(
-        DataError, match=r"^x\.npz: 'other' has (a value of|type) .*\nomit it: drop"
-    ):
+def test_arrays_that_are_no_matrix_of_numbers_are_refused(values, tmp_path):
+    np.savez(tmp_path / "x.npz", X=values)
+    with pytest.raises(DataError, match=r"^x\.npz: an array with . dimensions and type"):
         read(tmp_path / "x.npz")
 
 
@@ -285,22 +274,6 @@ def test_columns_of_lists_and_of_long_texts_are_refused_by_name(tmp_path):
 def test_a_text_that_is_repeated_is_in_memory_once(tmp_path):
     path = parquet_of(tmp_path, {"x": np.zeros(4000), "t": ["long" * 500] * 4000})
     assert len({id(text) for text in read(path)["t"]}) == 1
-
-
-def test_bytes_that_are_no_text_stay_apart(tmp_path):
-    np.savez(tmp_path / "x.npz", X=np.eye(2), t=np.array([b"a\xff", b"a\xfe"]))
-    assert read(tmp_path / "x.npz")["t"] == ["a\udcff", "a\udcfe"]
-
-
-def test_dates_that_are_missing_have_no_text(tmp_path):
-    np.savez(tmp_path / "x.npz", X=np.eye(2), t=np.array(["2024-05-06", "NaT"], "M8[D]"))
-    assert read(tmp_path / "x.npz")["t"] == ["2024-05-06", ""]
-
-
-def test_an_array_called_like_a_column_of_the_matrix_is_refused(tmp_path):
-    np.savez(tmp_path / "x.npz", **{"X": np.eye(2), "1": np.array([7, 8])})
-    with pytest.raises(DataError, match="column '1' appears twice"):
-        read(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -319,7 +292,7 @@ def test_an_archive_that_ends_early_is_refused(tmp_path):
         text = io.BytesIO()
         np.save(text, np.ones((4, 3)))
         archive.writestr("X.npy", text.getvalue()[:-8])
-    with pytest.raises(DataError, match=r"x\.npz: cannot be read as an array"):
+    with pytest.raises(DataError, match=r"x\.npz: cannot be read as a NumPy file"):
         read(tmp_path / "x.npz")
 
 

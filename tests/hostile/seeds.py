@@ -127,7 +127,7 @@ def _make_tables(folder: Path, rng: np.random.Generator) -> None:
     np.save(folder / "matrix.npy", matrix)
     scipy.sparse.save_npz(folder / "sparse.npz", scipy.sparse.csr_matrix(matrix))
     arrays = io.BytesIO()
-    np.savez(arrays, features=matrix, y=np.arange(12) % 2, name=np.array(list("abcdefghijkl")))
+    np.savez(arrays, features=matrix)
     (folder / "arrays.npz").write_bytes(arrays.getvalue())
     _make_optional(folder, matrix)
 

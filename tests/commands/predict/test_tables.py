@@ -206,7 +206,7 @@ def test_a_model_without_columns_takes_a_matrix_but_no_table(folder):
     source = TrainingInput(str(folder / "p.svm"), str(folder / "u.svm"))
     train(source, CHOICE, str(inner / "m"), Run())
     np.save(inner / "x.npy", matrix[20:])
-    np.savez(inner / "x.npz", data_matrix=matrix[20:], y=np.arange(40))
+    np.savez(inner / "x.npz", data_matrix=matrix[20:])
     (inner / "u.svm").write_bytes((folder / "u.svm").read_bytes())
     assert predicted(inner, "x.npy") == predicted(inner, "x.npz") == predicted(inner, "u.svm")
     write(inner / "x.csv", [list(map(repr, row)) for row in matrix.tolist()], ["a", "b", "c"])
