@@ -20,8 +20,8 @@ from resvm_cli.files import delimited
 from resvm_cli.files.streams import PIECE
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
-from resvm_cli.tables.annotate import annotated
 from resvm_cli.tables.encoding import ColumnRoles, TableReading
+from resvm_cli.tables.notes import annotated
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.input import TrainingInput
 from tests.training.test_tables import NAMES, ROWS, reading, write
