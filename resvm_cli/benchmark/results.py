@@ -6,8 +6,10 @@ truncated or contradicts another line is an error, and the message gives its lin
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, field
 from typing import Any, TypeAlias
@@ -15,9 +17,9 @@ from typing import Any, TypeAlias
 from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS, Cell
 from resvm_cli.errors import DataError, FileError, Message
 from resvm_cli.files.fields import fields_of
-from resvm_cli.files.json_files import LARGEST, StrictRecord, is_whole, read_json, read_jsonl
+from resvm_cli.files.json_files import parse_object, read_json
 from resvm_cli.files.run_directory import SETTINGS as SETTINGS_FILE
-from resvm_cli.files.streams import package_text
+from resvm_cli.files.streams import comes_at_once, package_text, read_pieces
 from resvm_cli.records import dataclass
 
 RESULTS = "results.jsonl"
@@ -29,8 +31,78 @@ CURVE_POINTS = 100  # number of recall levels at which the precision is stored
 RUN_DIRECTORY = Message("give a directory written by resvm benchmark run {output:DIR}")
 PARAMETERS = ("n_pos", "unl_per_pos", "w_pos")  # of resvm, as published
 TWO_RUNS = "was the directory written by two runs? Run the benchmark again in a new one"
+LARGEST = sys.float_info.max
+MAX_COUNT = 2**31
+DELETE_LINE = Message("delete the line and repeat the run with {resume:True}")
+RESUME = Message("repeat the run with {resume:True}: it removes such lines and recomputes them")
 # by setting and task, then by parameter
 PublishedParameters: TypeAlias = Mapping[tuple[str, str], Mapping[str, float]]
+
+
+def read_jsonl(path: str) -> Iterator[tuple[int, StrictRecord]]:
+    """Yield the objects in a JSON lines file, with their line numbers."""
+    if not comes_at_once(path):
+        raise FileError(f"{path}: not a regular file", "expected the directory of a run")
+    lines = b"".join(read_pieces(path)).split(b"\n")
+    for number, line in enumerate(lines[:-1], 1):
+        where = f"{path}:{number}"
+        try:
+            content = parse_object(line)
+        except ValueError as error:
+            raise DataError(f"{where}: the line is damaged: {error}", RESUME) from None
+        yield number, StrictRecord(where, content)
+    if lines[-1]:
+        raise DataError(f"{path}:{len(lines)}: the line is truncated", RESUME)
+
+
+def is_whole(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MAX_COUNT
+
+
+class StrictRecord:
+    """A JSON object whose fields are read by name and checked for type and range."""
+
+    def __init__(self, where: str, content: dict[str, Any]) -> None:
+        self.where = where
+        self.content = content
+
+    def refused(self, name: str, expected: str) -> DataError:
+        if name not in self.content:
+            return DataError(f"{self.where}: no {name}; expected {expected}", DELETE_LINE)
+        given = json.dumps(self.content[name])
+        given = given if len(given) < 60 else f"{given[:57]}..."
+        return DataError(f"{self.where}: {name} is {given}; expected {expected}", DELETE_LINE)
+
+    def text(self, name: str, among: tuple[str, ...] = ()) -> str:
+        value = self.content.get(name)
+        if not isinstance(value, str) or not value or (among and value not in among):
+            raise self.refused(name, f"one of {', '.join(among)}" if among else "a name")
+        return value
+
+    def number(self, name: str, low: float, high: float, default: float | None = None) -> float:
+        value: Any = self.content.get(name, default)
+        if type(value) not in (int, float) or not low <= value <= min(high, LARGEST):
+            bounds = f"from {low:g} to {high:g}" if math.isfinite(high) else f"of at least {low:g}"
+            raise self.refused(name, f"a number {bounds}")
+        return float(value)
+
+    def whole(self, name: str) -> int:
+        value: Any = self.content.get(name)
+        if not is_whole(value):
+            raise self.refused(name, "a non-negative integer")
+        return int(value)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        value = self.content.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise self.refused(name, "a list of names")
+        return tuple(value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.content.get(name, {})
+        if not isinstance(value, dict):
+            raise self.refused(name, "a JSON object")
+        return value
 
 
 @dataclass(frozen=True)

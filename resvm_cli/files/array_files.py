@@ -1,8 +1,7 @@
-"""Read matrices from NumPy files; the readers of HDF5 and Parquet share this code.
+"""Read matrices from NumPy files; the readers of Parquet and AnnData share this code.
 
-Loading a file never executes code: arrays of Python objects are rejected. Files are memory-mapped
-or read a few rows at a time, and only the columns in use are read, so that a small file that claims
-to be large cannot exhaust memory.
+Loading a file never executes code: arrays of Python objects are rejected. Nothing is loaded that
+claims to be far larger than what the file stores.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import repeat
 from tokenize import TokenError
 from types import ModuleType
-from typing import IO, Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -32,25 +30,20 @@ from resvm_cli.files.delimited import (
     Table,
     TableBlock,
     rows_at_once,
-    unique_column_names,
 )
 from resvm_cli.files.file_kinds import Kind
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import cannot_spool
 from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, Rows
+from resvm_cli.rows import Rows
 
-LABELS, IDS = "labels", "ids"  # stored alongside the arrays of a sparse matrix
-# The arrays that scipy.sparse.save_npz writes in addition to format, shape and data.
-COMPRESSED = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
-SPARSE_INDICES = {**COMPRESSED, "coo": ("row", "col"), "dia": ("offsets",)}
 MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
-MAX_CHUNK = 1 << 28  # bytes that HDF5 decompresses at once
 MAX_RATIO = 1 << 14  # claimed bytes per stored byte
 MAX_EMPTY_ROWS = 1 << 20  # allowed in a sparse matrix, plus some per byte of entries
+SPARSE_PARTS = ("data", "indices", "indptr")
 # Exceptions that the packages raise for a truncated or damaged file.
 READ_ERRORS = (
     *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),
@@ -58,6 +51,7 @@ READ_ERRORS = (
     RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression method
 )
 AnyArray: TypeAlias = npt.NDArray[Any]
+Part: TypeAlias = "tuple[int, int, Rows | AnyArray]"  # bounds of some rows, and their matrix
 
 
 @contextmanager
@@ -72,314 +66,6 @@ def reading(name: str, kind: str) -> Iterator[None]:
             f"{name}: cannot be read as {kind}: {problem}",
             "it may be damaged, or contain Python objects, which are never loaded",
         ) from None
-
-
-def table_block(
-    table: Table, columns: list[Column], n_rows: int, start: int, matrix: Rows | None = None
-) -> TableBlock:
-    """Return the block of a table whose first row is ``start``."""
-    return TableBlock(
-        columns,
-        n_rows,
-        lambda row, column: f"{table.name}: row {start + row + 1}, column {table.columns[column]}",
-        np.arange(start + 1, start + n_rows + 1),
-        matrix=matrix,
-    )
-
-
-def unusable(name: str, column: str, problem: str) -> DataError:
-    hint = Message("omit it: {drop:{column}}", column=shlex.quote(column))
-    return DataError(f"{name}: '{column}' has {problem}", hint)
-
-
-def batch_rows(n_columns: int, n_rows: int) -> int:
-    """Return how many rows to read at once: at most ``n_rows``, and fewer if they are very long."""
-    return min(n_rows, max(1, MAX_CELLS // max(1, n_columns)))
-
-
-@dataclass(frozen=True, eq=False)
-class StoredArray:
-    """An array in a file; ``slices(n)`` reads n rows at a time, from the first to the last."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    slices: Callable[[int], Iterator[AnyArray]]
-    n_stored: int  # bytes in the file
-    n_chunk: int = 0  # bytes that are decompressed together
-    array: Any = None  # the array to slice; None if it is in an archive
-
-    @classmethod
-    def from_array(cls, array: Any, n_stored: int, n_chunk: int = 0) -> StoredArray:
-        def slices(size: int) -> Iterator[AnyArray]:
-            return (array[start : start + size] for start in range(0, array.shape[0], size))
-
-        return cls(array.shape, array.dtype, slices, n_stored, n_chunk, array)
-
-    def part(self, start: int, stop: int | None) -> AnyArray:
-        return np.asarray(self.array[start:stop])
-
-    @classmethod
-    def from_archive(cls, archive: Any, key: str) -> StoredArray:
-        """Wrap an array in an .npz file after reading only its header."""
-        member = f"{key}.npy"
-
-        def opened() -> tuple[IO[bytes], Any]:
-            file = archive.zip.open(member)
-            if np.lib.format.read_magic(file) != (1, 0):  # later versions: for structured arrays
-                raise ValueError(f"'{key}' has an unknown header")
-            return file, np.lib.format.read_array_header_1_0(file)
-
-        file, (shape, fortran_order, dtype) = opened()
-        file.close()
-        n_stored = archive.zip.getinfo(member).compress_size
-
-        def slices(size: int) -> Iterator[AnyArray]:
-            if fortran_order or dtype.hasobject:
-                yield from cls.from_array(archive[key], n_stored).slices(size)
-                return
-            with opened()[0] as file:
-                for start in range(0, shape[0], size):
-                    part = (min(size, shape[0] - start), *shape[1:])
-                    text = file.read(math.prod(part) * dtype.itemsize)
-                    yield np.frombuffer(text, dtype).reshape(part)
-
-        return cls(shape, dtype, slices, n_stored)
-
-    def check(self, name: str, key: str) -> None:
-        """Raise DataError if reading would take far more memory than the file's size justifies."""
-        n_claimed = math.prod(self.shape) * self.dtype.itemsize
-        require_stored(name, key, n_claimed, self.n_stored)
-        require_short(name, key, self.dtype.itemsize)
-        if self.n_chunk > MAX_CHUNK:
-            raise DataError(
-                f"{name}: '{key}' is stored in chunks of {self.n_chunk:,} bytes"
-                f" (at most {MAX_CHUNK:,})",
-                "write it in smaller chunks: h5repack",
-            )
-
-
-class ArrayTable(Table):
-    """A matrix with numbered columns, plus named arrays with one value per row."""
-
-    def __init__(self, name: str, matrix: StoredArray, beside: dict[str, StoredArray]) -> None:
-        if len(matrix.shape) != 2 or matrix.dtype.kind not in "buif":
-            raise DataError(
-                f"{name}: an array with {len(matrix.shape)} dimensions and type {matrix.dtype}",
-                "expected a matrix of real numbers, one row per example and one column per feature",
-            )
-        if matrix.shape[1] > MAX_COLUMNS + matrix.n_stored:
-            stored = f"{matrix.n_stored:,} bytes"
-            raise DataError(f"{name}: a matrix of {matrix.shape[1]:,} columns in only {stored}")
-        self.name = name
-        self._matrix = matrix
-        self._beside = beside
-        self.n_numbered = matrix.shape[1]
-        numbers = [str(number + 1) for number in range(self.n_numbered)]
-        self.columns = unique_column_names([*numbers, *beside], lambda number: name)
-
-    def blocks(
-        self, used: Container[object] | None = None, numbers: Container[object] = ()
-    ) -> Iterator[TableBlock]:
-        n_rows, width = self._matrix.shape
-        size = batch_rows(width, rows_at_once(len(self.columns)))
-        parts: list[Iterator[Any]] = [self._matrix.slices(size)]
-        for number, (key, array) in enumerate(self._beside.items(), width):
-            if used is None or number in used:
-                array.check(self.name, key)
-                parts.append(map(partial(column_of, self.name, key), array.slices(size)))
-            else:
-                parts.append(repeat(()))
-        with reading(self.name, "an array"):  # the file is read lazily
-            for start in range(0, n_rows, size):
-                matrix, *beside = map(next, parts)
-                columns: list[Column] = [*_numbers(matrix).T, *beside]
-                yield table_block(self, columns, len(matrix), start)
-
-
-def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
-    if n_claimed > MAX_RATIO * (n_stored + 1024):
-        raise DataError(
-            f"{name}: '{key}' claims to have {n_claimed:,} bytes, but only {n_stored:,} are stored",
-            "the file is damaged, or it was never filled in",
-        )
-
-
-def require_short(name: str, column: str, n_bytes: int) -> None:
-    if n_bytes > MAX_TEXT:
-        raise unusable(name, column, f"a value of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
-
-
-def text_of(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    return "" if value is None else str(value)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseFile:
-    """A sparse matrix, with labels and ids if the file has them."""
-
-    block: Block
-    n_features: int
-
-
-def open_arrays(name: str, path: str, kind: Kind, array: str | None) -> Table | SparseFile:
-    """Open the matrix in a NumPy file; ``array`` names it if there are several."""
-    with reading(name, "a NumPy file"):
-        content = np.load(path, mmap_mode="r" if kind == "npy" else None, allow_pickle=False)
-        if kind == "npy":
-            return _dense(name, content)
-        members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
-        arrays = {key: StoredArray.from_archive(content, key) for key in members}
-    if {"format", "shape", "data"} <= set(arrays) and not arrays["format"].shape:
-        return _sparse_npz(name, content, arrays)
-    return from_arrays(name, arrays, array)
-
-
-def _sparse_npz(name: str, content: Any, arrays: dict[str, StoredArray]) -> SparseFile:
-    """Read a file written by scipy.sparse.save_npz; first check the arrays that scipy trusts."""
-    import scipy.sparse
-
-    def load(key: str) -> Any:
-        arrays[key].check(name, key)
-        return content[key]
-
-    with reading(name, "a scipy sparse matrix"):
-        form = str(load("format").astype(str))
-        if form not in SPARSE_INDICES:
-            raise ValueError(f"unknown format '{form}'")
-        n_rows, n_columns = map(int, load("shape"))
-        data = load("data")
-        if data.dtype.kind in "iuf":  # the sum of duplicates may be too large for small integers
-            data = data.astype(np.float64, copy=False)
-        require_rows(n_rows, data.nbytes)
-        indices = [*(load("coords") if "coords" in arrays else map(load, SPARSE_INDICES[form]))]
-        if any(one.dtype.kind not in "iu" or one.ndim != 1 for one in indices):
-            raise ValueError("indices are not lists of integers")
-        if form == "dia":  # diagonals outside the matrix are empty, and scipy may overflow on them
-            inside = (-n_rows < indices[0]) & (indices[0] < n_columns)
-            data, indices = data[inside], [indices[0][inside]]
-        elif form == "coo":  # scipy may truncate an index to 32 bits before it checks the range
-            for numbers, size in zip(indices, (n_rows, n_columns), strict=True):
-                if len(numbers) and not (numbers.min() >= 0 and numbers.max() < size):
-                    raise ValueError(f"a row or column number is not in 0..{size - 1:,}")
-        elif np.diff(indices[1].astype(np.int64)).min(initial=0) < 0:  # scipy may miss this
-            raise ValueError("indptr decreases")
-        stored = (data, tuple(indices)) if form == "coo" else (data, *indices)
-        matrix = getattr(scipy.sparse, f"{form}_matrix")(stored, shape=(n_rows, n_columns))
-        if form in COMPRESSED:
-            matrix.check_format(full_check=True)
-        labels = np.asarray(load(LABELS), np.float64) if LABELS in arrays else None
-        ids = list(map(text_of, load(IDS))) if IDS in arrays else None
-        for beside in (labels, ids):
-            if beside is not None and np.shape(beside) != (n_rows,):
-                raise ValueError(f"expected {n_rows:,} labels and ids, one per row")
-        if ids is not None and any("\n" in text or "\r" in text for text in ids):
-            raise ValueError("an id contains a line break")
-        return _sparse(name, matrix, labels, ids)
-
-
-def require_rows(n_rows: int, n_bytes: int) -> None:
-    """Raise ValueError if the rows would need far more memory than their entries."""
-    if n_rows > MAX_EMPTY_ROWS + 64 * n_bytes:
-        raise ValueError(f"{n_rows:,} rows, but only {n_bytes:,} bytes of entries")
-
-
-def from_arrays(name: str, arrays: dict[str, StoredArray], wanted: str | None) -> Table:
-    """Combine the feature matrix with the arrays that have one value per row."""
-    matrices = {key for key, one in arrays.items() if len(one.shape) == 2}
-    if wanted is None:
-        if len(matrices) != 1:
-            there = ", ".join(sorted(matrices)) or ", ".join(arrays) or "nothing"
-            raise DataError(
-                f"{name}: contains {len(matrices)} matrices: {there}",
-                Message("choose the one with the features: {array}"),
-            )
-        (wanted,) = matrices
-    if wanted not in matrices:
-        raise no_matrix(name, wanted, matrices)
-    matrix = arrays[wanted]
-    matrix.check(name, wanted)
-    beside = {key: one for key, one in arrays.items() if one.shape == matrix.shape[:1]}
-    return ArrayTable(name, matrix, beside)
-
-
-def no_matrix(name: str, wanted: str, matrices: Iterable[str]) -> DataError:
-    there = ", ".join(sorted(matrices)) or "none"
-    return DataError(f"{name}: contains no matrix '{wanted}'", f"available matrices: {there}")
-
-
-def _dense(name: str, array: AnyArray) -> Table:
-    return ArrayTable(name, StoredArray.from_array(array, array.nbytes), {})
-
-
-def _numbers(array: AnyArray) -> AnyArray:
-    """Return numbers as doubles, but keep integers: a double cannot represent all of them."""
-    with np.errstate(over="ignore"):  # an infinite number is rejected later
-        return array if array.dtype.kind in "iu" else array.astype(np.float64)
-
-
-def column_of(name: str, key: str, array: AnyArray) -> Column:
-    if array.dtype.kind in "buif":
-        return _numbers(array)
-    if array.dtype.kind in "Mm":
-        array = np.where(np.isnat(array), "", array.astype(str))
-    values = array.tolist()
-    if not all(isinstance(value, str | bytes) for value in values):
-        raise unusable(name, key, f"type {array.dtype}; expected numbers or text")
-    return list(map(text_of, values))
-
-
-def _sparse(
-    name: str, matrix: Any, labels: FloatArray | None = None, ids: list[str] | None = None
-) -> SparseFile:
-    if matrix.dtype.kind not in "buif":
-        raise DataError(f"{name}: values of type {matrix.dtype}; expected real numbers")
-    if matrix.shape[1] > MAX_FEATURES:
-        raise DataError(f"{name}: {matrix.shape[1]:,} columns (at most {MAX_FEATURES:,})")
-    rows = finite_rows(name, matrix)
-    block = replace(Block.from_rows(rows, labels, ids), lines=np.arange(1, len(rows) + 1))
-    return SparseFile(block, matrix.shape[1])
-
-
-def finite_rows(name: str, matrix: Any, start: int = 0) -> Rows:
-    """Return the rows of a sparse matrix whose first row is row ``start`` of the file."""
-    rows = Rows.from_matrix(matrix)
-    bad = np.flatnonzero(~np.isfinite(rows.values))
-    if len(bad):
-        row = start + int(np.searchsorted(rows.indptr, bad[0], "right"))
-        raise DataError(
-            f"{name}: row {row}, column {rows.indices[bad[0]]}: {rows.values[bad[0]]:g};"
-            " expected a finite number",
-            "leave unknown values out (they count as 0) or impute them first",
-        )
-    return rows
-
-
-def write_npz(file: BinaryIO, block: Block, n_features: int, *, labels: bool, ids: bool) -> None:
-    """Write a file that scipy.sparse.load_npz can read, optionally with labels and ids."""
-    rows = block.rows
-    beside: dict[str, Any] = {}
-    if labels:
-        beside[LABELS] = block.labels
-    if ids:
-        beside[IDS] = np.array(block.comments, np.str_)
-    np.savez_compressed(
-        file,
-        format=np.array(b"csr"),
-        shape=np.array([len(rows), n_features]),
-        data=rows.values,
-        indices=rows.indices - 1,
-        indptr=rows.indptr,
-        **beside,
-    )
-
-
-def write_npy(file: BinaryIO, block: Block, n_features: int) -> None:
-    rows = block.rows
-    matrix = np.zeros((len(rows), n_features))
-    matrix[rows.row_numbers, rows.indices - 1] = rows.values
-    np.save(file, matrix, allow_pickle=False)
 
 
 @contextmanager
@@ -400,7 +86,7 @@ def array_path(source: Source, pieces: Iterable[bytes]) -> Iterator[str]:
         yield copy.name
 
 
-def package(module: str, package: str, name: str, what: str) -> ModuleType:
+def optional_package(module: str, package: str, name: str, what: str) -> ModuleType:
     from importlib import import_module
 
     try:
@@ -410,3 +96,216 @@ def package(module: str, package: str, name: str, what: str) -> ModuleType:
             f"{name}: {what} files require the {package} package",
             f"pip install {package}, or resvm-cli[convert]",
         ) from None
+
+
+def table_block(
+    table: Table, columns: list[Column], n_rows: int, start: int, matrix: Rows | None = None
+) -> TableBlock:
+    """Return the block of a table whose first row is ``start``."""
+    return TableBlock(
+        columns,
+        n_rows,
+        lambda row, column: f"{table.name}: row {start + row + 1}, column {table.columns[column]}",
+        np.arange(start + 1, start + n_rows + 1),
+        matrix=matrix,
+    )
+
+
+def batch_rows(n_columns: int, n_rows: int) -> int:
+    """Return how many rows to read at once: at most ``n_rows``, and fewer if they are very long."""
+    return min(n_rows, max(1, MAX_CELLS // max(1, n_columns)))
+
+
+def text_of(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return "" if value is None else str(value)
+
+
+def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
+    if n_claimed > MAX_RATIO * (n_stored + 1024):
+        raise DataError(
+            f"{name}: '{key}' claims to have {n_claimed:,} bytes, but only {n_stored:,} are stored",
+            "the file is damaged, or it was never filled in",
+        )
+
+
+def unusable(name: str, column: str, problem: str) -> DataError:
+    hint = Message("omit it: {drop:{column}}", column=shlex.quote(column))
+    return DataError(f"{name}: '{column}' has {problem}", hint)
+
+
+def require_short(name: str, column: str, n_bytes: int) -> None:
+    if n_bytes > MAX_TEXT:
+        raise unusable(name, column, f"a value of {n_bytes:,} bytes (at most {MAX_TEXT:,})")
+
+
+class MatrixTable(Table):
+    """A matrix as a table, with a column of row ids if it has them."""
+
+    def __init__(
+        self,
+        name: str,
+        columns: list[str],
+        matrix: Callable[[], Iterator[Part]],
+        ids: Callable[[int, int], Column] | None = None,
+    ) -> None:
+        """``matrix`` reads the rows in order; ``ids`` reads those of some rows."""
+        self.name = name
+        self.columns = columns
+        self._matrix = matrix
+        self._ids = ids
+
+    def blocks(
+        self, used: Container[object] | None = None, numbers: Container[object] = ()
+    ) -> Iterator[TableBlock]:
+        with reading(self.name, "an array"):
+            for start, stop, part in self._matrix():
+                ids = [] if self._ids is None else [self._ids(start, stop)]
+                if isinstance(part, Rows):
+                    columns = [*[()] * self.n_sparse, *ids]
+                    yield table_block(self, columns, stop - start, start, part)
+                else:
+                    yield table_block(self, [*part.T, *ids], stop - start, start)
+
+
+def require_matrix(name: str, array: Any) -> None:
+    if len(array.shape) != 2 or array.dtype.kind not in "buif":
+        raise DataError(
+            f"{name}: an array with {len(array.shape)} dimensions and type {array.dtype}",
+            "expected a matrix of real numbers, one row per example and one column per feature",
+        )
+
+
+def dense_parts(array: Any, size: int) -> Iterator[Part]:
+    """Yield a matrix, ``size`` rows at a time; integers are kept, as they may exceed a double."""
+    n_rows = array.shape[0]
+    for start in range(0, n_rows, size):
+        stop = min(start + size, n_rows)
+        part = np.asarray(array[start:stop])
+        with np.errstate(over="ignore"):  # an infinite number is rejected later
+            yield start, stop, part if part.dtype.kind in "iu" else part.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFile:
+    """The rows of a sparse matrix, which have neither labels nor ids."""
+
+    block: Block
+    n_features: int
+
+
+def open_arrays(name: str, path: str, kind: Kind) -> Table | SparseFile:
+    """Open the matrix in a NumPy file."""
+    with reading(name, "a NumPy file"):
+        if kind == "npy":
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            return _numbered(name, array, array.nbytes)
+        with np.load(path, allow_pickle=False) as content:
+            members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
+            if {"format", "shape", "data"} <= set(members):
+                return _sparse_npz(name, partial(_member, name, content))
+            if len(members) != 1:
+                there = ", ".join(members) or "none"
+                raise DataError(
+                    f"{name}: contains {len(members)} arrays: {there}",
+                    "save the matrix of features in a file of its own, with numpy.save",
+                )
+            array = _member(name, content, members[0])
+            n_stored = content.zip.getinfo(f"{members[0]}.npy").compress_size
+            return _numbered(name, array, n_stored)
+
+
+def _member(name: str, archive: Any, key: str) -> AnyArray:
+    """Load an array of an .npz file, unless its header claims too much."""
+    member = f"{key}.npy"
+    with archive.zip.open(member) as file:
+        if np.lib.format.read_magic(file) != (1, 0):  # later versions: for structured arrays
+            raise ValueError(f"'{key}' has an unknown header")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    n_claimed = math.prod(shape) * dtype.itemsize
+    require_stored(name, key, n_claimed, archive.zip.getinfo(member).compress_size)
+    return np.asarray(archive[key])
+
+
+def _numbered(name: str, matrix: AnyArray, n_stored: int) -> Table:
+    """Return a matrix whose columns are numbered."""
+    require_matrix(name, matrix)
+    width = matrix.shape[1]
+    if width > MAX_COLUMNS + n_stored:
+        raise DataError(f"{name}: a matrix of {width:,} columns in only {n_stored:,} bytes")
+    numbers = [str(number + 1) for number in range(width)]
+    size = batch_rows(width, rows_at_once(width))
+    table = MatrixTable(name, numbers, partial(dense_parts, matrix, size))
+    table.n_numbered = width
+    return table
+
+
+def _sparse_npz(name: str, load: Callable[[str], AnyArray]) -> SparseFile:
+    """Read a file written by scipy.sparse.save_npz."""
+    form = str(load("format").astype(str))
+    if form not in ("csr", "csc"):
+        raise DataError(
+            f"{name}: a sparse matrix in the format '{form}'; expected csr or csc",
+            "save it as such in Python: scipy.sparse.save_npz(FILE, matrix.tocsr())",
+        )
+    n_rows, n_columns = map(int, load("shape"))
+    if n_columns > MAX_FEATURES:
+        raise DataError(f"{name}: {n_columns:,} columns (at most {MAX_FEATURES:,})")
+    values, indices, pointers = map(load, SPARSE_PARTS)
+    require_rows(n_rows, values.nbytes)
+    rows = compressed_rows(name, form, (values, indices, pointers), (n_rows, n_columns))
+    block = replace(Block.from_rows(rows), lines=np.arange(1, len(rows) + 1))
+    return SparseFile(block, n_columns)
+
+
+def require_rows(n_rows: int, n_bytes: int) -> None:
+    """Raise ValueError if the rows would need far more memory than their entries."""
+    if n_rows > MAX_EMPTY_ROWS + 64 * n_bytes:
+        raise ValueError(f"{n_rows:,} rows, but only {n_bytes:,} bytes of entries")
+
+
+def compressed_rows(
+    name: str,
+    form: str,
+    parts: tuple[AnyArray, AnyArray, AnyArray],
+    shape: tuple[int, int],
+    first: int = 0,
+) -> Rows:
+    """Return the rows of a csr or csc matrix, the first of which is row ``first`` of the file.
+
+    ``parts`` are its values, indices and pointers. Raise ValueError if they disagree: scipy would
+    trust them.
+    """
+    import scipy.sparse
+
+    values, indices, pointers = parts
+    length, width = shape if form == "csr" else shape[::-1]
+    if values.dtype.kind not in "buif":
+        raise ValueError(f"values of type {values.dtype}; expected real numbers")
+    if indices.dtype.kind not in "iu" or values.ndim != 1 or indices.shape != values.shape:
+        raise ValueError("indices are not one integer per value")
+    require_pointers(pointers, length, len(values))
+    if len(indices) and not (indices.min() >= 0 and indices.max() < width):
+        raise ValueError("an index is out of range")
+    # the sum of duplicates may be too large for small integers
+    stored = values.astype(np.float64), indices.astype(np.int64), pointers.astype(np.int64)
+    matrix = scipy.sparse.csr_matrix(stored, shape=(length, width))
+    rows = Rows.from_matrix(matrix if form == "csr" else matrix.T)
+    bad = np.flatnonzero(~np.isfinite(rows.values))
+    if len(bad):
+        row = first + int(np.searchsorted(rows.indptr, bad[0], "right"))
+        raise DataError(
+            f"{name}: row {row}, column {rows.indices[bad[0]]}: {rows.values[bad[0]]:g};"
+            " expected a finite number",
+            "leave unknown values out (they count as 0) or impute them first",
+        )
+    return rows
+
+
+def require_pointers(pointers: AnyArray, length: int, n_values: int) -> None:
+    if pointers.dtype.kind not in "iu" or pointers.shape != (length + 1,):
+        raise ValueError(f"indptr does not have {length + 1:,} integers")
+    numbers = pointers.astype(np.int64)
+    if np.diff(numbers).min(initial=0) < 0 or numbers[0] != 0 or numbers[-1] > n_values:
+        raise ValueError("indptr decreases or exceeds the data")

@@ -12,7 +12,7 @@ import io
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.fields import COMMA_NUMBER, is_missing, is_number, read_number
+from resvm_cli.files.fields import COMMA_NUMBER, is_missing, is_number, read_number, whole_lines
 from resvm_cli.files.file_kinds import SEPARATOR_LINE, separator_of
-from resvm_cli.files.streams import whole_lines, without_mark
+from resvm_cli.files.streams import without_mark
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
 
@@ -59,7 +59,6 @@ class Table(ABC):
     id_column: str | None = None  # the column that contains ids by convention
     n_default: int | None = None  # how many leading columns are features by default
     n_sparse: int = 0  # how many leading columns are stored as a sparse matrix
-    integers: Collection[str] = ()  # columns of integers of at most 64 bits
 
     @abstractmethod
     def blocks(
@@ -260,7 +259,7 @@ class TextTable(Table):
         numbers = [text for text in texts if is_number(text) or re.fullmatch(COMMA_NUMBER, text)]
         others = set(texts) - set(numbers)
         counted = [[str(first + one) for one in range(len(numbers))] for first in (0, 1)]
-        # the names that pandas and convert write: 0, 1, 2 after an empty cell; id, label, 1, 2
+        # names that pandas and others write: 0, 1, 2 after an empty cell; id, label, 1, 2
         if numbers and not (others and others <= {"", "id", "label"} and numbers in counted):
             shown = f"'{numbers[0]}'" if others else "only numbers"
             raise DataError(

@@ -1,4 +1,4 @@
-"""The fields of lines: split and join them, parse numbers, and read numeric columns in C."""
+"""Lines of text and their fields: split and join them, parse numbers, read columns in C."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.streams import MAX_LINE, whole_lines
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 # Patterns are text: Python compiles them when they are first used.
 ROW_COMMENT = rb"(?m)^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)"
 READING_THREADS = 2
+# About four million values. Without a limit, a binary file would be read into memory as one line.
+MAX_LINE = 1 << 26
 MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
 COMMA_NUMBER = r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?"
@@ -33,6 +34,54 @@ SmallArray: TypeAlias = "npt.NDArray[np.float32]"
 
 # Our limit on line length already protects us; the csv module's default is lower.
 csv.field_size_limit(MAX_LINE + 1)
+
+
+def whole_lines(
+    pieces: Iterable[bytes], multiple: int = 1, *, name: str = "the input"
+) -> Iterator[bytes]:
+    """Regroup text into pieces of complete lines; add a newline at the end if it is missing.
+
+    The number of lines in a long piece is a multiple of ``multiple``.
+    """
+    carried: list[bytes] = []
+    n_carried = 0  # complete lines carried over: fewer than the multiple
+    size = 0  # bytes carried over
+    for piece in pieces:
+        cut = piece.rfind(b"\n") + 1
+        if cut == 0:
+            carried.append(piece)
+            size += len(piece)
+            if size > MAX_LINE:
+                raise DataError(
+                    f"{name}: a line is longer than {MAX_LINE:,} bytes",
+                    "expected text with one row per line; is the file binary?",
+                )
+            continue
+        view = memoryview(piece)
+        beyond = 0
+        if multiple > 1:
+            tokenizer.newlines(view[:cut], cut, count := np.zeros(1, np.int64))
+            n_lines = n_carried + int(count[0])
+            beyond = n_lines % multiple if n_lines > multiple else 0
+            for _ in range(beyond):
+                cut = piece.rfind(b"\n", 0, cut - 1) + 1
+        whole = cut == len(piece) and not carried
+        yield piece if whole else b"".join([*carried, view[:cut]])
+        carried = [piece[cut:]] if cut < len(piece) else []
+        size = len(piece) - cut
+        n_carried = beyond
+    rest = b"".join(carried)
+    if rest:
+        yield rest if rest.endswith(b"\n") else rest + b"\n"
+
+
+def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[tuple[int, str]]:
+    """Yield numbered lines without their newlines; invalid UTF-8 bytes become surrogates."""
+    number = before
+    for part in whole_lines(pieces, name=name):
+        for line in part.decode("utf-8", "surrogateescape").split("\n")[:-1]:
+            number += 1
+            yield number, line
 
 
 def fields_of(line: str, separator: str, where: str) -> list[str]:

@@ -26,6 +26,7 @@ from resvm_cli.files.fields import (
     is_number,
     line_writer,
     read_columns,
+    text_lines,
 )
 from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import (
@@ -34,7 +35,6 @@ from resvm_cli.files.streams import (
     cannot_spool,
     name_of,
     open_spool,
-    text_lines,
     text_pieces,
 )
 from resvm_cli.records import dataclass

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, Text, listed
-from resvm_cli.files.fields import BLANKS, Layout, is_number, read_columns
-from resvm_cli.files.streams import name_of, text_lines, text_pieces
+from resvm_cli.files.fields import BLANKS, Layout, is_number, read_columns, text_lines
+from resvm_cli.files.streams import name_of, text_pieces
 from resvm_cli.files.svmlight import Block
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray

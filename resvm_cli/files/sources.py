@@ -17,8 +17,16 @@ import numpy as np
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import streams
-from resvm_cli.files.compression import PIECE, Inflated, inflated
-from resvm_cli.files.streams import STDIN, cannot, name_of, open_source, raw_pieces
+from resvm_cli.files.streams import (
+    PIECE,
+    STDIN,
+    Inflated,
+    cannot,
+    inflated,
+    name_of,
+    open_source,
+    raw_pieces,
+)
 from resvm_cli.rows import IntArray, distinct
 
 FIRST_SPACING = 1 << 13

@@ -1,7 +1,8 @@
-"""Read files, pipes and stdin in pieces and lines, and write to stdout.
+"""Read files, pipes and stdin in pieces, decompressed, and write to stdout.
 
 A piece is whatever has arrived, up to a maximum size: lines from a slow pipe are passed on
-immediately, and a fast pipe yields large pieces.
+immediately, and a fast pipe yields large pieces. Compression (gzip, bzip2, xz, zstandard) is
+recognized by the first bytes.
 """
 
 from __future__ import annotations
@@ -12,21 +13,26 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import IO
+from itertools import chain
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from resvm_cli.errors import ClosedPipe, DataError, FileError
-from resvm_cli.files.compression import PIECE, inflated, opening
 
+if TYPE_CHECKING:
+    import bz2
+    import lzma
+
+PIECE = 1 << 20  # bytes per piece
 SPOOL_MEMORY = 1 << 25  # larger spools go to TMPDIR
 # How long to wait for more data from a pipe before passing on what has arrived.
 PATIENCE_MILLISECONDS = 2
 
 STDIN = STDOUT = "-"
-# About four million values. Without a limit, a binary file would be read into memory as one line.
-MAX_LINE = 1 << 26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MAGICS = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+_Decoder: TypeAlias = "bz2.BZ2Decompressor | lzma.LZMADecompressor | _Gzip | _Zstandard"
 
 
 def name_of(path: str) -> str:
@@ -124,61 +130,9 @@ def cannot_spool(error: OSError, name: str = "") -> FileError:
     return cannot(f"spool {name}".strip(), directory, error)
 
 
-def whole_lines(
-    pieces: Iterable[bytes], multiple: int = 1, *, name: str = "the input"
-) -> Iterator[bytes]:
-    """Regroup text into pieces of complete lines; add a newline at the end if it is missing.
-
-    The number of lines in a long piece is a multiple of ``multiple``.
-    """
-    import numpy as np  # imported here so that commands that read nothing start faster
-
-    from resvm_cli.files import _svmlight as tokenizer
-
-    carried: list[bytes] = []
-    n_carried = 0  # complete lines carried over: fewer than the multiple
-    size = 0  # bytes carried over
-    for piece in pieces:
-        cut = piece.rfind(b"\n") + 1
-        if cut == 0:
-            carried.append(piece)
-            size += len(piece)
-            if size > MAX_LINE:
-                raise DataError(
-                    f"{name}: a line is longer than {MAX_LINE:,} bytes",
-                    "expected text with one row per line; is the file binary?",
-                )
-            continue
-        view = memoryview(piece)
-        beyond = 0
-        if multiple > 1:
-            tokenizer.newlines(view[:cut], cut, count := np.zeros(1, np.int64))
-            n_lines = n_carried + int(count[0])
-            beyond = n_lines % multiple if n_lines > multiple else 0
-            for _ in range(beyond):
-                cut = piece.rfind(b"\n", 0, cut - 1) + 1
-        whole = cut == len(piece) and not carried
-        yield piece if whole else b"".join([*carried, view[:cut]])
-        carried = [piece[cut:]] if cut < len(piece) else []
-        size = len(piece) - cut
-        n_carried = beyond
-    rest = b"".join(carried)
-    if rest:
-        yield rest if rest.endswith(b"\n") else rest + b"\n"
-
-
 def as_unicode(text: str) -> str:
     """Replace bytes that are not valid UTF-8 with escapes such as \\xff."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def text_lines(pieces: Iterable[bytes], name: str, before: int = 0) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines without their newlines; invalid UTF-8 bytes become surrogates."""
-    number = before
-    for part in whole_lines(pieces, name=name):
-        for line in part.decode("utf-8", "surrogateescape").split("\n")[:-1]:
-            number += 1
-            yield number, line
 
 
 def without_mark(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -239,6 +193,156 @@ def _widen(descriptor: int) -> None:
     if resize is not None:
         with suppress(OSError):  # above the system's limit: pieces stay smaller
             fcntl.fcntl(descriptor, resize, PIECE)
+
+
+def opening(pieces: Iterator[bytes], prefixes: Iterable[bytes]) -> bytes:
+    """Return enough of the first bytes to tell whether they begin with one of the prefixes."""
+    head = next(pieces, b"")
+    # a pipe may deliver a prefix in parts; do not wait for more if this cannot be one
+    while head and any(prefix != head and prefix.startswith(head) for prefix in prefixes):
+        more = next(pieces, b"")
+        if not more:
+            break
+        head += more
+    return head
+
+
+def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """Return the pieces, decompressed if the first bytes are a known magic number."""
+    head = opening(raw, MAGICS)
+    pieces = chain([head] if head else [], raw)
+    compressed = _decoder_for(head, name)
+    if compressed is None:
+        return pieces
+    kind, new, errors = compressed
+    return Inflated(_inflate(pieces, new, errors, name, kind))
+
+
+def _damaged(name: str, kind: str, reason: str) -> DataError:
+    return DataError(
+        f"{name}: damaged {kind} data: {reason}",
+        "the file may have been truncated when it was copied; compare its size or checksum",
+    )
+
+
+class _Gzip:
+    """Give zlib the interface of bz2 and lzma; with wbits=31, zlib verifies the CRC itself."""
+
+    def __init__(self) -> None:
+        import zlib
+
+        self._zlib = zlib.decompressobj(31)
+        self.eof = False
+        self.needs_input = True
+        self.unused_data = b""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        tail = self._zlib.unconsumed_tail
+        text = self._zlib.decompress(tail + data if tail else data, max_length)
+        self.eof = self._zlib.eof
+        self.unused_data = self._zlib.unused_data
+        self.needs_input = not self._zlib.unconsumed_tail and len(text) < max_length
+        return text
+
+
+class _Zstandard:
+    """Give the zstandard package the same interface.
+
+    It cannot limit the output of a call, so we pass it small pieces of input, each of which
+    decompresses to at most 32 MB.
+    """
+
+    BITE = 1 << 10
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._waiting = memoryview(b"")
+        self.eof = False
+        self.needs_input = True
+        self.unused_data = b""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        waiting = memoryview(data) if data else self._waiting
+        parts: list[bytes] = []
+        size = 0
+        while waiting and size < max_length and not self.eof:
+            parts.append(self._frame.decompress(waiting[: self.BITE]))
+            size += len(parts[-1])
+            waiting = waiting[self.BITE :]
+            self.eof = self._frame.eof
+        if self.eof:
+            self.unused_data = self._frame.unused_data + bytes(waiting)
+        self._waiting = waiting
+        self.needs_input = not waiting
+        return b"".join(parts)
+
+
+def _decoder_for(
+    head: bytes, name: str
+) -> tuple[str, Callable[[], _Decoder], tuple[type[Exception], ...]] | None:
+    """Return the decompressor's name, constructor and exceptions; None for plain data."""
+    if head.startswith(b"\x1f\x8b"):
+        import zlib
+
+        return "gzip", _Gzip, (zlib.error,)
+    if head.startswith(b"BZh"):
+        import bz2
+
+        return "bzip2", bz2.BZ2Decompressor, (OSError, ValueError)
+    if head.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        return "xz", lzma.LZMADecompressor, (lzma.LZMAError,)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        try:
+            import zstandard
+        except ImportError:
+            raise DataError(
+                f"{name}: reading zstandard data requires the zstandard package",
+                "pip install zstandard, or decompress in a pipe: zstdcat FILE | resvm ...",
+            ) from None
+        return "zstandard", _Zstandard, (zstandard.ZstdError,)
+    return None
+
+
+class Inflated(Iterator[bytes]):
+    """Decompressed pieces, in a class of their own because offsets in them are not file offsets."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+
+def _inflate(
+    pieces: Iterator[bytes],
+    new: Callable[[], _Decoder],
+    errors: tuple[type[Exception], ...],
+    name: str,
+    kind: str,
+) -> Iterator[bytes]:
+    decoder = new()
+    for piece in pieces:
+        while piece:
+            if decoder.eof:
+                if not piece.strip(b"\0"):
+                    break  # zero padding after the last stream, as in xz files or on tapes
+                decoder = new()
+            try:
+                text = decoder.decompress(piece, PIECE)
+                while not decoder.eof and not decoder.needs_input:
+                    yield text
+                    text = decoder.decompress(b"", PIECE)
+            except errors as error:
+                raise _damaged(name, kind, str(error)) from None
+            if text:
+                yield text
+            piece = decoder.unused_data if decoder.eof else b""
+    if not decoder.eof:
+        raise _damaged(name, kind, "unexpected end of data")
 
 
 class _Stdout(io.RawIOBase):

@@ -19,8 +19,9 @@ import numpy as np
 from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
+from resvm_cli.files.fields import whole_lines
 from resvm_cli.files.file_kinds import require_svmlight
-from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces, whole_lines
+from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel

@@ -50,7 +50,7 @@ GROUPS = data_option(
 )
 ANNOTATE = output_option(
     "--annotate FILE",
-    "Write the input table with the results as additional columns (.csv, .tsv or .parquet).",
+    "Write the input table with the results as additional columns (.csv or .tsv).",
 )
 
 
@@ -148,9 +148,6 @@ class TableFileOptions:
     decimal_comma: bool = advanced_option(
         "--decimal-comma", "Numbers are written 0,5 instead of 0.5."
     )
-    array: str | None = advanced_option(
-        "--array NAME", "Matrix to read, if an .npz or HDF5 file contains several."
-    )
 
     def reading(self, positive_labels: list[str] | None = None, **roles: Any) -> TableReading:
         """Return how to read a table, with further ``roles`` of its columns."""
@@ -167,7 +164,6 @@ class TableFileOptions:
             separator={"tab": "\t", "\\t": "\t"}.get(self.separator or "", self.separator),
             header=self.header,
             decimal_comma=self.decimal_comma,
-            array=self.array,
         )
 
 
@@ -219,7 +215,7 @@ class SourceOptions:
 
     positives: str | None = data_option(
         "-P, --positives FILE",
-        "Known positives: svmlight text or a table (CSV, TSV, Parquet, .npy, .npz, HDF5, .h5ad);"
+        "Known positives: svmlight text or a table (CSV, TSV, Parquet, .npy, .npz, .h5ad);"
         " - is stdin.",
     )
     unlabeled: str | None = data_option("-U, --unlabeled FILE", "Unlabeled rows.")

@@ -117,7 +117,6 @@ class TableReading:
     separator: str | None = None  # None: the most frequent one in the first line
     header: bool | None = None  # None: detected from the first line
     decimal_comma: bool = False
-    array: str | None = None  # which matrix to read if the file contains several
 
     def check(self) -> None:
         """Reject invalid parameters before any file is read."""
@@ -139,9 +138,11 @@ class TableReading:
 
 def check_annotated(path: str) -> None:
     """Reject a file name that does not end in a format for annotated tables."""
-    if not path.lower().endswith((".csv", ".tsv", ".parquet")):
+    if not path.lower().endswith((".csv", ".tsv")):
         raise ParameterError(
-            "{annotate} is '{path}'; expected a name that ends in .csv, .tsv or .parquet", path=path
+            "{annotate} is '{path}'; expected a name that ends in .csv or .tsv",
+            "pandas converts CSV to other formats, such as Parquet",
+            path=path,
         )
 
 

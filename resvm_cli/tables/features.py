@@ -175,11 +175,6 @@ class TableFeatures:
                 kept = np.searchsorted(block.lines, self._encoded(block).lines)
             yield block, kept
 
-    @property
-    def numeric_names(self) -> set[str]:
-        """The columns that are encoded as numbers."""
-        return {column.name for column, _ in self._plan if column.kind == "number"}
-
     def decide(self) -> None:
         """Decide how columns are encoded, unless that is already decided or a map was given."""
         if self._decided:

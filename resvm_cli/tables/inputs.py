@@ -14,12 +14,11 @@ import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.files.file_kinds import (
+    READABLE,
     first_line,
+    foreign_format,
     has_pairs,
-    is_smiles,
     kind_of,
-    refuse_smiles,
-    require_svmlight,
     with_head,
 )
 from resvm_cli.files.sources import Source
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1 << 12  # per block of a sparse matrix
 SHOWN = 20
-UNREADABLE = ("excel", "matrix market", "zip", "utf-16", "sdf")
 
 
 class RowInput:
@@ -65,11 +63,11 @@ class RowInput:
         self._zero_based = zero_based
         head, text = with_head(source.pieces())
         self._started = [text]
-        kind = kind_of(head)
-        if kind in UNREADABLE:
-            next(require_svmlight(text, self.name))  # raises an error with advice
-        if is_smiles(self.name, head) and not (known or (reading and reading.roles.asked)):
-            refuse_smiles(self.name, head)
+        kind = kind_of(head, self.name)
+        if kind == "smiles" and (known or (reading is not None and reading.roles.asked)):
+            kind = "table"
+        if kind not in READABLE:
+            raise foreign_format(kind, self.name)
         # a single column looks like svmlight (no separator) but has no index:value pairs
         is_table = reading is not None and reading.is_table
         if kind == "svmlight" and (not is_table or has_pairs(first_line(head))):
@@ -100,16 +98,16 @@ class RowInput:
 
         with array_path(self.source, text) as path:
             if kind == "hdf5":
-                from resvm_cli.files.hdf5_files import open_hdf5
+                from resvm_cli.files.optional_formats import open_anndata
 
-                self.table = open_hdf5(self.name, path, reading.array)
+                self.table = open_anndata(self.name, path)
                 return
             if kind == "parquet":
-                from resvm_cli.files.parquet_files import ParquetTable
+                from resvm_cli.files.optional_formats import ParquetTable
 
                 self.table = ParquetTable(self.name, path)
                 return
-            arrays = open_arrays(self.name, path, kind, reading.array)
+            arrays = open_arrays(self.name, path, kind)
         if isinstance(arrays, SparseFile):
             self._refuse_roles()
             self._sparse = arrays

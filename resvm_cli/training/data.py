@@ -174,7 +174,7 @@ class TrainingData(PUData):
 
     def annotate(self, path: str, numbers: IntArray, results: dict[str, list[Any]]) -> None:
         """Copy the rows with these numbers (P before U) to a table that also has the results."""
-        from resvm_cli.tables.annotate import write_annotated
+        from resvm_cli.tables.notes import write_annotated
 
         sets = self._sets
         n_first = sets.n_pos if sets.known is None else sets.n_file

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.compression import PIECE
 from resvm_cli.files.sources import RowIndex, Source, join_texts
-from resvm_cli.files.streams import STDIN, name_of, same_source
+from resvm_cli.files.streams import PIECE, STDIN, name_of, same_source
 from resvm_cli.files.svmlight import Block, format_number, parse_pieces
 from resvm_cli.model.out_of_bag import EqualRows
 from resvm_cli.parameters import KernelName, ScaleChoice

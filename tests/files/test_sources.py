@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from resvm_cli.errors import DataError
-from resvm_cli.files.compression import PIECE
 from resvm_cli.files.sources import Source
+from resvm_cli.files.streams import PIECE
 
 TEXT = bytes(range(256)) * (3 * PIECE // 256)
 

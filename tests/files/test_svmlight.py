@@ -22,7 +22,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import _svmlight, svmlight
-from resvm_cli.files.streams import whole_lines
+from resvm_cli.files.fields import whole_lines
 from resvm_cli.files.svmlight import (
     Block,
     format_block,

@@ -106,8 +106,6 @@ def writings(problem: Path) -> list[Writing]:
         Writing("plot", lambda place: [*scored, "--plot", place / "curves.svg"]),
         Writing("convert", converted, before=predict),
         Writing("convert to two files", split),
-        Writing("convert to arrays", in_place(*table, "-o", name="out.npz")),
-        Writing("convert to a table", in_place(*table, "-o", name="out.csv"), before=predict),
         Writing("simulate from data", in_place(*labelled, name="s")),
         Writing("benchmark", in_place(*benchmark(problem), "-o", name="b"), ("--resume",)),
         Writing("benchmark a share",

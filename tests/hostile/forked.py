@@ -24,7 +24,7 @@ def warm_up() -> None:
     parallel.hold_inner_threads()
     cli.app_of(cli.COMMANDS)
     for name in (
-        "benchmark.report", "benchmark.run", "commands.convert.convert",
+        "benchmark.report", "benchmark.run", "commands.convert",
         "commands.predict.predict", "commands.rank.rank",
         "commands.score.score", "tables.features", "training.train", "tuning.trials",
     ):  # fmt: skip

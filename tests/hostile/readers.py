@@ -315,7 +315,7 @@ def _params(path: str) -> None:
 
 
 def _feature_map(rows: bytes, path: str) -> None:
-    from resvm_cli.commands.convert.convert import ConvertRequest, convert
+    from resvm_cli.commands.convert import ConvertRequest, convert_file
     from resvm_cli.tables.encoding import ColumnRoles, TableReading, read_feature_map
 
     known = read_feature_map(path)
@@ -325,7 +325,7 @@ def _feature_map(rows: bytes, path: str) -> None:
         file.write(rows)
     target = f"{path}.svm"
     request = ConvertRequest(table, TableReading(roles), target, like=path)
-    n_rows = convert(request, Run()).n_rows
+    n_rows = convert_file(request, Run()).n_rows
     with open(target, "rb") as file:
         read = list(_parsed(file.read()))  # what is written can be read
     assert sum(map(len, read)) == n_rows, "written, and other rows are read"
@@ -341,15 +341,14 @@ def _parsed(text: bytes) -> Iterator[Any]:
         raise AssertionError(f"written, and cannot be read: {error}") from error
 
 
-def _convert(form: str, path: str) -> None:
-    from resvm_cli.commands.convert.convert import ConvertRequest, convert
+def _convert(path: str) -> None:
+    from resvm_cli.commands.convert import ConvertRequest, convert_file
     from resvm_cli.tables.encoding import TableReading
 
-    target = f"{path}.{form}"
-    convert(ConvertRequest(path, TableReading(), target), Run())
+    target = f"{path}.svm"
+    convert_file(ConvertRequest(path, TableReading(), target), Run())
     with open(target, "rb") as file:
-        if form == "svm":
-            list(_parsed(file.read()))
+        list(_parsed(file.read()))
 
 
 def _scheduler(path: str) -> None:
@@ -402,12 +401,10 @@ def texts(problem: Path) -> dict[str, Reader]:
         "scheduler file": Reader(whole("scheduler.json"), document, read_with(_scheduler), 12),
         "grids": Reader(whole("grids.json"), document, read_with(_grids), 12),
         "table of numbers": Reader(whole("numbers.csv"), text, table, 24),
-        "table": Reader(seed("table.csv"), text, read_with(partial(_convert, "svm"))),
-        "array": Reader(
-            whole("matrix.npy"), mutations.damaged, read_with(partial(_convert, "svm"))
-        ),
-        "arrays": Reader(whole("arrays.npz"), arrays, read_with(partial(_convert, "svm"))),
-        "sparse arrays": Reader(whole("sparse.npz"), arrays, read_with(partial(_convert, "csv"))),
+        "table": Reader(seed("table.csv"), text, read_with(_convert)),
+        "array": Reader(whole("matrix.npy"), mutations.damaged, read_with(_convert)),
+        "arrays": Reader(whole("arrays.npz"), arrays, read_with(_convert)),
+        "sparse arrays": Reader(whole("sparse.npz"), arrays, read_with(_convert)),
     }
 
 

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 
 from tests import fake_benchmark
 from tests.conftest import write_svm
@@ -74,7 +75,6 @@ def make_files(folder: Path) -> Path:
          "--categorical", "colour", "--map", folder / "map.json", "-o", folder / "table.svm", "-q"],
         ["convert", folder / "molecules.csv", "--smiles-column", "smiles", "--bits", 64, "--map",
          folder / "molecules.json", "-o", folder / "molecules.svm", "-q"],
-        ["convert", folder / "table.svm", "-o", folder / "sparse.npz", "-q"],
         ["train", *kernel_data(folder), "--n-models", 3, "-o", folder / "kernel"],
         [*benchmark(folder), "-o", folder / "bench"],
         *([*benchmark(folder), "-o", folder / "bench-tasks", "--task", f"{n}/2"] for n in (1, 2)),
@@ -125,8 +125,9 @@ def _make_tables(folder: Path, rng: np.random.Generator) -> None:
     molecules = [f"{number},{smiles}" for number, smiles in enumerate(MOLECULES)]
     (folder / "molecules.csv").write_text("\n".join(["id,smiles", *molecules]) + "\n")
     np.save(folder / "matrix.npy", matrix)
+    scipy.sparse.save_npz(folder / "sparse.npz", scipy.sparse.csr_matrix(matrix))
     arrays = io.BytesIO()
-    np.savez(arrays, features=matrix, y=np.arange(12) % 2, name=np.array(list("abcdefghijkl")))
+    np.savez(arrays, features=matrix)
     (folder / "arrays.npz").write_bytes(arrays.getvalue())
     _make_optional(folder, matrix)
 
@@ -141,6 +142,7 @@ def _make_optional(folder: Path, matrix: np.ndarray) -> None:
         return
     table = pyarrow.table({"a": matrix[:, 0], "b": matrix[:, 1], "colour": ["x", "y", "z"] * 4})
     pyarrow.parquet.write_table(table, folder / "table.parquet")
-    with h5py.File(folder / "arrays.h5", "w") as file:
-        file["features"] = matrix
-        file["names"] = [b"r%d" % number for number in range(len(matrix))]
+    with h5py.File(folder / "cells.h5ad", "w") as file:
+        file["X"] = matrix
+        file["obs/_index"] = [b"r%d" % number for number in range(len(matrix))]
+        file["var/_index"] = [b"a", b"b", b"c"]

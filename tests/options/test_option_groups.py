@@ -9,7 +9,6 @@ import typer
 from typer.testing import CliRunner
 
 from resvm_cli.cli import COMMANDS, command_line
-from resvm_cli.commands.convert.convert import FORMATS
 from resvm_cli.commands.rank.listing import RANKING_FORMATS
 from resvm_cli.errors import CommandLineError, ParameterError
 from resvm_cli.options.option_groups import (
@@ -180,7 +179,6 @@ def test_every_option_of_the_data_reaches_the_training_input():
         separator="tab",
         header=False,
         decimal_comma=True,
-        array="X",
     )
     source = DataOptions(**values).training_input(table, scale="standard", groups="g")
     roles = ColumnRoles(
@@ -193,7 +191,7 @@ def test_every_option_of_the_data_reaches_the_training_input():
         categories=("e",),
         missing="mean",
     )
-    reading = TableReading(roles, "\t", header=False, decimal_comma=True, array="X")
+    reading = TableReading(roles, "\t", header=False, decimal_comma=True)
     values |= {"scale": "standard", "positive_label": 1.0, "negative_label": -1.0}
     values["table"] = reading
     assert source == TrainingInput(**values, groups="g")
@@ -288,7 +286,6 @@ OFFERED = {
     ("score", "--values"): ("held-out", "out-of-bag", "trained-on"),
     ("simulate", "--labelling"): ("random", "biased"),
     ("convert", "--missing"): MISSING_RULES,
-    ("convert", "--to"): FORMATS,
 }
 
 
@@ -306,7 +303,7 @@ def test_every_option_of_a_stated_choice_offers_it():
     for command in command_line(COMMANDS).commands.values():
         for option in command.params:
             if option.metavar in ("NAME", "RULE", "KIND", "FORMAT") and not (
-                option.name.endswith("_column") or option.name == "array"
+                option.name.endswith("_column")
             ):
                 with command.make_context("resvm", ["x"], resilient_parsing=True) as context:
                     assert option.shell_complete(context, ""), option.opts

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from resvm_cli.commands.convert.convert import ConvertRequest, convert
+from resvm_cli.commands.convert import ConvertRequest, convert_file
 from resvm_cli.commands.train.train import grow, train, train_share
 from resvm_cli.errors import DataError, ModelError, ParameterError
 from resvm_cli.files import delimited
@@ -70,7 +71,7 @@ def trained(path: Path, source: TrainingInput, choice: TrainingChoice = CHOICE) 
 def test_members_of_a_table_are_those_of_the_converted_file(missing, tmp_path):
     table = write(tmp_path / "t.csv", ROWS)
     converted = str(tmp_path / "t.svm")
-    convert(ConvertRequest(table, reading(missing), target=converted), Run())
+    convert_file(ConvertRequest(table, reading(missing), target=converted), Run())
     one = trained(tmp_path / "one", TrainingInput(data=table, table=reading(missing)))
     two = trained(tmp_path / "two", TrainingInput(data=converted, positive_label=1.0))
     assert members(tmp_path / "one") == members(tmp_path / "two")
@@ -83,7 +84,7 @@ def test_scaling_does_not_depend_on_the_blocks_that_a_file_is_read_in(tmp_path, 
     monkeypatch.setattr(delimited, "CELLS_AT_ONCE", 1)  # blocks of 64 rows
     table = write(tmp_path / "t.csv", ROWS)
     converted = str(tmp_path / "t.svm")
-    convert(ConvertRequest(table, reading(), target=converted), Run())
+    convert_file(ConvertRequest(table, reading(), target=converted), Run())
     trained(tmp_path / "one", TrainingInput(data=table, table=reading(), scale="standard"))
     trained(tmp_path / "two", TrainingInput(data=converted, positive_label=1.0, scale="standard"))
     assert members(tmp_path / "one") == members(tmp_path / "two")
@@ -102,7 +103,7 @@ def test_two_tables_make_one_encoding_as_if_u_followed_p(missing, tmp_path):
     source = TrainingInput(p, u, table=TableReading(roles))
     manifest = trained(tmp_path / "m", source)
     path = str(tmp_path / "map")
-    convert(
+    convert_file(
         ConvertRequest(both, TableReading(roles), target=str(tmp_path / "x"), write_map=path), Run()
     )
     expected = json.loads(Path(path).read_text())
@@ -115,7 +116,7 @@ def test_two_tables_make_one_encoding_as_if_u_followed_p(missing, tmp_path):
     for name in ("p.csv", "u.tsv"):  # the model's own encoding gives the same rows exactly
         like = {"like": str(tmp_path / "m"), "target": str(tmp_path / f"{name}.svm")}
         own = TableReading(ColumnRoles(row_id="name"))
-        convert(ConvertRequest(str(tmp_path / name), own, **like), Run())
+        convert_file(ConvertRequest(str(tmp_path / name), own, **like), Run())
     files = [str(tmp_path / f"{name}.svm") for name in ("p.csv", "u.tsv")]
     trained(tmp_path / "again", TrainingInput(*files))
     assert members(tmp_path / "m") == members(tmp_path / "again")
@@ -359,17 +360,21 @@ def test_tables_that_cannot_be_used_are_refused(source, roles, error, message, t
         train(TrainingInput(**files, table=table), CHOICE, str(tmp_path / "m"), Run())
 
 
-def test_a_sparse_matrix_with_labels_and_ids_is_read_like_its_text(tmp_path):
-    table = write(tmp_path / "t.csv", ROWS)
-    roles = replace(ROLES, missing="zero")
-    for name in ("t.npz", "t.svm"):
-        convert(ConvertRequest(table, TableReading(roles), target=str(tmp_path / name)), Run())
-    plain = TableReading(ColumnRoles(positive_labels=("1",)))
-    one = trained(tmp_path / "one", TrainingInput(data=str(tmp_path / "t.npz"), table=plain))
-    two = trained(tmp_path / "two", TrainingInput(data=str(tmp_path / "t.svm"), positive_label=1.0))
-    assert members(tmp_path / "one") == members(tmp_path / "two")
-    assert one["data"] == two["data"]
-    assert load_model(str(tmp_path / "one")).encoding is None
+def test_sparse_matrices_are_read_like_their_text(tmp_path):
+    rng = np.random.default_rng(5)
+    for name, n_rows in (("p", 20), ("u", 60)):
+        matrix = scipy.sparse.csr_matrix(rng.poisson(0.7, (n_rows, 6)).astype(float))
+        scipy.sparse.save_npz(tmp_path / f"{name}.npz", matrix)
+        source, target = str(tmp_path / f"{name}.npz"), str(tmp_path / f"{name}.svm")
+        convert_file(ConvertRequest(source, TableReading(), target=target), Run())
+    for ending in ("npz", "svm"):
+        files = {
+            "positives": str(tmp_path / f"p.{ending}"),
+            "unlabeled": str(tmp_path / f"u.{ending}"),
+        }
+        trained(tmp_path / ending, TrainingInput(**files))
+    assert members(tmp_path / "npz") == members(tmp_path / "svm")
+    assert load_model(str(tmp_path / "npz")).encoding is None
 
 
 def test_growth_accepts_the_same_missing_rule_and_names_another(tmp_path):

@@ -45,7 +45,7 @@ from resvm_cli.tables.inputs import RowInput
 
 if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
-    from resvm_cli.tables.annotate import Annotation
+    from resvm_cli.tables.notes import Annotation
 
 MAX_CELLS = 1 << 22  # rows times members of one block: 32 MB
 SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
@@ -177,7 +177,7 @@ def _annotation(path: str, rows: RowInput) -> AbstractContextManager[Annotation]
             Message("{file}: {annotate} needs a table with columns", file=rows.name),
             Message("omit {annotate}; predictions are written in row order"),
         )
-    from resvm_cli.tables.annotate import Annotation
+    from resvm_cli.tables.notes import Annotation
 
     return Annotation(path, rows.features)
 

@@ -57,13 +57,12 @@ def test_options_that_the_map_contradicts_are_named(feature_map):
     assert_exit(convert_like(feature_map, "--label-column", "a"), 2, leak)
 
 
-@pytest.mark.parametrize("form", ["svmlight", "csv"])
-def test_a_table_without_any_feature_of_the_map_is_refused(form, feature_map, tmp_path):
+def test_a_table_without_any_feature_of_the_map_is_refused(feature_map, tmp_path):
     column = {"name": "colour", "kind": "text", "values": {"x": 1, "y": 2}}
     content = json.loads(feature_map.read_text())
     content |= {"columns": [column], "features": ["colour=x", "colour=y"]}
     feature_map.write_text(json.dumps(content))
-    ran = convert_like(feature_map, "--to", form, "-o", tmp_path / "out")
+    ran = convert_like(feature_map, "-o", tmp_path / "out")
     assert_exit(ran, 3, "x.csv: no row has any features", "for a table with the same columns")
     assert not (tmp_path / "out").exists()
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from resvm_cli.commands.convert.convert import ConvertRequest
-from resvm_cli.commands.convert.convert import convert as convert_job
+from resvm_cli.commands.convert import ConvertRequest, convert_file
 from resvm_cli.errors import DataError
 from resvm_cli.files import delimited
 from resvm_cli.files.svmlight import read_file
@@ -150,15 +149,15 @@ def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
 
 def test_labels_among_the_features_are_told(resvm, folder):
     (folder / "l.csv").write_bytes(b"id,x,Outcome\na,1,hit\nb,2,no\n")
-    np.savez(folder / "l.npz", X=np.eye(3), y=np.array([1, 0, 0]))
+    (folder / "m.csv").write_bytes(b"a,y\n2,1\n3,0\n")
     warning = "is used as a feature; if it contains labels, it leaks the answer"
-    for arguments, name in ((("l.csv", "--id-column", "id"), "Outcome"), (("l.npz",), "y")):
+    for arguments, name in ((("l.csv", "--id-column", "id"), "Outcome"), (("m.csv",), "y")):
         told = converted(resvm, folder, *arguments).err
         assert f"the column '{name}' {warning}: use --label-column {name} or --drop {name}" in told
-    mended = converted(resvm, folder, "l.npz", "--label-column", "y")
+    mended = converted(resvm, folder, "m.csv", "--label-column", "y")
     assert warning not in mended.err
-    assert mended.out.decode().splitlines() == ["1 1:1", "0 2:1", "0 3:1"]
-    assert warning not in converted(resvm, folder, "l.npz", "--drop", "y").err
+    assert mended.out.decode().splitlines() == ["1 1:2", "0 1:3"]
+    assert warning not in converted(resvm, folder, "m.csv", "--drop", "y").err
 
 
 def test_row_numbers_as_pandas_writes_them_are_told(resvm, folder):
@@ -269,11 +268,10 @@ def test_names_are_not_taken_for_categories(resvm, folder):
         (("-P", "p", "-U", "u", "-o", "x", *ROLES), "-o cannot be combined with -P and -U"),
         (("-P", "p", "-U", "p", *ROLES), "-P/--positives and -U/--unlabeled would both write to p"),
         (("-o", "d.csv"), "-o/--output would write to d.csv, which is an input (FILE)"),
-        (("--to", "npz"), "--to npz cannot write to stdout"),
+        (("-o", "x.npz"), "x.npz: only svmlight text can be written"),
+        (("-P", "p.CSV", "-U", "u", *ROLES), "p.CSV: only svmlight text can be written"),
         (("--positive-label", "g"), "--positive-label needs --label-column"),
         (("--missing", "guess"), "got 'guess'"),
-        (("--to", "xls"), "got 'xls'"),
-        (("-P", "p", "-U", "u", "--to", "csv", *ROLES), "are written as svmlight text"),
         (("--map", "-"), "--map cannot write to stdout"),
         (("--bits", 4), "--bits must be between 16 and"),
         (("--radius", 99), "and --radius between 0 and"),
@@ -300,45 +298,12 @@ def test_svmlight_text_has_no_names_for_a_map_and_no_model_gives_them(resvm, fol
     text = b"1 qid:1 1:2 # a\n0 qid:2 2:3 # b\n"
     ran = converted(resvm, folder, "-", "--map", "m", "-o", "x", stdin=text, code=2)
     assert "--map requires a table" in ran.err
+    converted(resvm, folder, "d.csv", *ROLES, "--map", "m", "-o", "x")
+    ran = converted(resvm, folder, "-", "--like", "m", stdin=text, code=2)
+    assert "--like requires a table: the features in stdin have no names" in ran.err
     assert resvm(*train_arguments(problem), "--n-models", 2, "-o", folder / "model").code == 0
     ran = converted(resvm, folder, "d.csv", "--like", "model", code=4)
     assert "model: was not trained on a table, so it has no column names" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("form", "told"),
-    [
-        ("csv", ["qid: fields are kept only in svmlight text"]),
-        ("npy", ["qid: fields are kept only", "a .npy file contains only features"]),
-        ("svmlight", []),
-    ],
-)
-def test_what_a_format_cannot_hold_is_told(form, told, resvm, folder):
-    text = b"1 qid:1 1:2 # a\n0 qid:2 2:3 # b\n"
-    ran = converted(resvm, folder, "-", "--to", form, "-o", f"x.{form}", stdin=text)
-    found = [line for line in ran.err.splitlines() if "qid:" in line or "a .npy file" in line]
-    assert len(found) == len(told)
-    assert all(one in line for one, line in zip(told, found, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("limit", "form", "told"),
-    [
-        ("MAX_DENSE_CELLS", "npy", "a dense matrix of 2 x 3"),
-        ("MAX_CSV_FEATURES", "csv", "3 features"),
-    ],
-)
-def test_a_matrix_too_large_for_a_dense_format_is_refused(limit, form, told, folder, monkeypatch):
-    from resvm_cli.commands.convert import convert as module
-
-    (folder / "x.svm").write_text("1 1:2 3:1\n0 2:3\n")
-    monkeypatch.setattr(module, limit, 2)
-    source, target = str(folder / "x.svm"), str(folder / "x")
-    request = ConvertRequest(source, TableReading(), target, form=form)
-    with pytest.raises(DataError, match=told) as caught:
-        convert_job(request, Run())
-    assert "sparse" in str(caught.value.hint)
-    assert not (folder / "x").exists()
 
 
 NUMBERS = st.one_of(
@@ -351,7 +316,7 @@ NUMBERS = st.one_of(
         lambda n: st.lists(st.lists(NUMBERS, min_size=n, max_size=n), min_size=1, max_size=6)
     )
 )
-def test_a_table_comes_back_from_svmlight_text_to_the_bit(tmp_path_factory, values):
+def test_a_table_is_written_to_the_bit(tmp_path_factory, values):
     folder = tmp_path_factory.mktemp("round")
     matrix = np.array(values)
     names = [f"c {number}" for number in range(matrix.shape[1])]
@@ -361,25 +326,12 @@ def test_a_table_comes_back_from_svmlight_text_to_the_bit(tmp_path_factory, valu
         for number, row in enumerate(values)
     ]
     (folder / "a.csv").write_text("\n".join(rows) + "\n")
-    roles = ColumnRoles(label="y", row_id="id")
-
-    def job(source: str, target: str, roles: ColumnRoles = ColumnRoles(), **more) -> None:  # noqa: B008
-        request = ConvertRequest(
-            str(folder / source), TableReading(roles), target=str(folder / target), **more
-        )
-        convert_job(request, Run())
-
-    job("a.csv", "b.svm", roles, write_map=str(folder / "map"))
-    sparse, labels = load_svmlight_file(str(folder / "b.svm"), n_features=matrix.shape[1])
+    reading = TableReading(ColumnRoles(label="y", row_id="id"))
+    target = str(folder / "b.svm")
+    convert_file(ConvertRequest(str(folder / "a.csv"), reading, target), Run())
+    sparse, labels = load_svmlight_file(target, n_features=matrix.shape[1])
     assert np.array_equal(sparse.toarray(), matrix)
     assert labels.tolist() == [number / 3 for number in range(len(values))]
-    job("b.svm", "c.csv", like=str(folder / "map"))
-    job("c.csv", "d.svm", ColumnRoles(label="label", row_id="id"))
-    assert (folder / "d.svm").read_bytes() == (folder / "b.svm").read_bytes()
-    assert (folder / "c.csv").read_text().splitlines()[0] == ",".join(["id", "label", *names])
-    job("b.svm", "e.npz")
-    job("e.npz", "f.svm")
-    assert (folder / "f.svm").read_bytes() == (folder / "b.svm").read_bytes()
 
 
 @pytest.fixture
@@ -396,34 +348,21 @@ def dense(text: bytes, folder, width=6) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("kind", ["npy", "sparse.npz", "dense.npz", "h5"])
+@pytest.mark.parametrize("kind", ["npy", "sparse.npz", "dense.npz"])
 def test_arrays_of_every_kind(kind, matrix, resvm, folder):
     path = folder / f"data.{kind}"
     if kind == "npy":
         np.save(path, matrix)
     elif kind == "sparse.npz":
         scipy.sparse.save_npz(path, scipy.sparse.csc_matrix(matrix))
-    elif kind == "dense.npz":
-        np.savez(path, X=matrix, y=np.arange(30.0), name=np.array([f"n{i}" for i in range(30)]))
     else:
-        import h5py
-
-        with h5py.File(path, "w") as file:
-            file["X"] = matrix
-            file["y"] = np.arange(30)
-            file["name"] = [f"n{i}" for i in range(30)]
-    named = kind in ("dense.npz", "h5")
-    roles = ("--label-column", "y", "--id-column", "name") if named else ()
-    ran = converted(resvm, folder, path.name, *roles)
+        np.savez(path, X=matrix)
+    ran = converted(resvm, folder, path.name)
     assert np.array_equal(dense(ran.out, folder), matrix)
-    if named:
-        block = read_file(str(folder / "read.svm"), with_comments=True)
-        assert block.labels.tolist() == list(range(30))
-        assert block.comments == [f"n{i}" for i in range(30)]
-    piped = converted(resvm, folder, "-", *roles, stdin=path.read_bytes())
+    piped = converted(resvm, folder, "-", stdin=path.read_bytes())
     assert piped.out == ran.out
     (folder / "broken").write_bytes(path.read_bytes()[:-40])
-    assert resvm("convert", "broken", *roles, cwd=folder).code == 3
+    assert resvm("convert", "broken", cwd=folder).code == 3
 
 
 def test_parquet(resvm, folder):
@@ -450,18 +389,6 @@ def test_parquet(resvm, folder):
     ]
 
 
-def test_arrays_are_written_as_numpy_and_scipy_read_them(matrix, resvm, folder):
-    np.save(folder / "a.npy", matrix)
-    converted(resvm, folder, "a.npy", "-o", "b.npz")
-    assert np.array_equal(scipy.sparse.load_npz(folder / "b.npz").toarray(), matrix)
-    converted(resvm, folder, "b.npz", "-o", "c.npy")
-    assert np.array_equal(np.load(folder / "c.npy"), matrix)
-    converted(resvm, folder, "d.csv", *ROLES, "-o", "e.npz")
-    stored = np.load(folder / "e.npz")
-    assert stored["labels"].tolist() == [1, 0, 0, 1]
-    assert stored["ids"].tolist() == ["a 1", "b", "c", "d"]
-
-
 def test_python_objects_are_never_loaded(resvm, folder):
     np.save(folder / "o.npy", np.array([[{}]], object), allow_pickle=True)
     for source, text in (("o.npy", None), ("-", (folder / "o.npy").read_bytes())):
@@ -469,12 +396,11 @@ def test_python_objects_are_never_loaded(resvm, folder):
         assert "Python objects, which are never loaded" in ran.err
 
 
-def test_several_matrices_need_a_name(matrix, resvm, folder):
+def test_several_arrays_are_refused_by_name(matrix, resvm, folder):
     np.savez(folder / "m.npz", one=matrix, two=2 * matrix)
     ran = converted(resvm, folder, "m.npz", code=3)
-    assert "contains 2 matrices: one, two" in ran.err
-    ran = converted(resvm, folder, "m.npz", "--array", "two")
-    assert np.array_equal(dense(ran.out, folder), 2 * matrix)
+    assert "contains 2 arrays: one, two" in ran.err
+    assert "with numpy.save" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -554,14 +480,15 @@ def test_a_row_of_zeros_without_label_is_still_a_row(resvm, folder):
 
 
 def test_zero_based_files_are_shifted(resvm, folder):
-    out = converted(resvm, folder, "-", "--zero-based", "--to", "csv", stdin=b"1 0:5 2:7\n").out
-    assert out == b"label,1,2,3\n1,5,0,7\n"
+    ran = converted(resvm, folder, "-", "--zero-based", stdin=b"1 0:5 2:7\n")
+    assert ran.out == b"1 1:5 3:7\n"
+    assert "1 rows, 3 features" in ran.err
 
 
 def test_the_job_refuses_a_table_without_rows(folder):
     (folder / "e.csv").write_bytes(b"a,b\n")
     with pytest.raises(DataError, match=r"e\.csv: no rows"):
-        convert_job(
+        convert_file(
             ConvertRequest(str(folder / "e.csv"), TableReading(), target=str(folder / "x")),
             Run(),
         )
@@ -572,7 +499,7 @@ def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, mo
     monkeypatch.setattr(delimited, "MIN_ROWS", 1)
     (folder / "t.csv").write_text("a,b\nx,u\ny,u\ny,v\n")
     request = ConvertRequest(str(folder / "t.csv"), TableReading(), target=str(folder / "t.svm"))
-    convert_job(request, Run())
+    convert_file(request, Run())
     assert (folder / "t.svm").read_text() == "0 1:1 2:1\n0 2:1 3:1\n0 3:1 4:1\n"
 
 

@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse
 
 from resvm_cli.errors import DataError
-from resvm_cli.files.hdf5_files import open_hdf5
+from resvm_cli.files import optional_formats
+from resvm_cli.files.optional_formats import open_anndata
 from resvm_cli.files.sources import Source
 from resvm_cli.files.svmlight import Block
 from resvm_cli.tables.encoding import ColumnRoles, TableReading
@@ -21,8 +22,7 @@ h5py = pytest.importorskip("h5py")
 RNG = np.random.default_rng(3)
 X = RNG.poisson(0.6, (50, 7)).astype(np.float32)
 CELLS = [f"cell {number}" for number in range(50)]
-GENES = ["G1", "G2", "G2", "kind", "G4", "G5", "G6"]  # one twice, one named like an obs column
-KINDS = ["T" if number % 3 else "B" for number in range(50)]
+GENES = ["G1", "G2", "G2", "", "G4", "G5", "G6"]  # one twice, one without a name
 
 
 def write(path: Path, form: str, matrix: np.ndarray = X, **changes: Any) -> str:
@@ -39,28 +39,19 @@ def write(path: Path, form: str, matrix: np.ndarray = X, **changes: Any) -> str:
             group.attrs["shape"] = changes.get("shape", matrix.shape)
             for name in ("data", "indices", "indptr"):
                 group[name] = changes.get(name, getattr(stored, name))
-        layers = file.create_group("layers")
-        layers["double"] = 2 * matrix
         obs = file.create_group("obs")
         obs.attrs["_index"] = "barcode"
         obs.create_dataset("barcode", data=np.array(CELLS, object), dtype=text)
-        kinds = obs.create_group("kind")
-        kinds.attrs["encoding-type"] = "categorical"
-        kinds.create_dataset("categories", data=np.array(["B", "T"], object), dtype=text)
-        kinds["codes"] = changes.get("codes", np.array([one == "T" for one in KINDS], np.int8))
         obs["total"] = matrix.sum(axis=1)
-        masked = obs.create_group("known")
-        masked.attrs["encoding-type"] = "nullable-integer"
-        masked["values"], masked["mask"] = np.arange(50), np.arange(50) % 2 == 0
         var = file.create_group("var")
         var.attrs["_index"] = "_index"
         var.create_dataset("_index", data=np.array(GENES, object), dtype=text)
     return str(path)
 
 
-def rows(path: str, roles: ColumnRoles, array: str | None = None) -> tuple[Block, RowInput]:
+def rows(path: str, roles: ColumnRoles) -> tuple[Block, RowInput]:
     source = Source(path)
-    opened = RowInput(source, TableReading(roles, array=array))
+    opened = RowInput(source, TableReading(roles))
     opened.encode()
     block = Block.concatenate(list(opened.blocks()))
     source.close()
@@ -74,45 +65,45 @@ def dense(block: Block, width: int = 7) -> np.ndarray:
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "csc"])
-def test_x_is_read_with_ids_labels_and_names_in_every_form(form, tmp_path):
-    roles = ColumnRoles(label="obs.kind", positive_labels=("T",))
-    block, opened = rows(write(tmp_path / "a.h5ad", form), roles)
+def test_x_is_read_with_ids_and_names_in_every_form(form, tmp_path):
+    block, opened = rows(write(tmp_path / "a.h5ad", form), ColumnRoles())
     assert np.array_equal(dense(block), X)
     assert block.comments == CELLS
-    assert block.labels.tolist() == [float(one == "T") for one in KINDS]
     assert opened.features is not None
-    assert opened.features.map.names == ["G1", "G2", "G2-1", "kind", "G4", "G5", "G6"]
+    assert opened.features.map.names == ["G1", "G2", "G2-1", "4", "G4", "G5", "G6"]
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])
-def test_obs_columns_become_features_only_if_they_are_named(form, tmp_path):
-    path = write(tmp_path / "a.h5ad", form)
-    block, opened = rows(path, ColumnRoles(only=("G6", "total", "G1", "obs.kind")))
+def test_some_columns_of_x_may_be_chosen(form, tmp_path):
+    block, opened = rows(write(tmp_path / "a.h5ad", form), ColumnRoles(only=("G6", "G1")))
     assert opened.features is not None
-    names = opened.features.map.names
-    assert names == ["G1", "G6", "total", "obs.kind=B", "obs.kind=T"]
-    expected = np.column_stack([X[:, 0], X[:, 6], X.sum(axis=1)])
-    assert np.array_equal(dense(block, 5)[:, :3], expected)
-    assert np.array_equal(dense(block, 5)[:, 4], [float(one == "T") for one in KINDS])
-    block, _ = rows(path, ColumnRoles(only=("known",), missing="zero"))
-    assert dense(block, 1)[:, 0].tolist() == [n if n % 2 else 0 for n in range(50)]
+    assert opened.features.map.names == ["G1", "G6"]
+    assert np.array_equal(dense(block, 2), X[:, [0, 6]])
 
 
-def test_another_matrix_is_read_by_its_path(tmp_path):
-    path = write(tmp_path / "a.h5ad", "csc")
-    block, _ = rows(path, ColumnRoles(), "layers/double")
-    assert np.array_equal(dense(block), 2 * X)
-    with pytest.raises(DataError, match="contains no matrix 'layers/x'") as caught:
-        rows(path, ColumnRoles(), "layers/x")
-    assert "X, layers/double" in str(caught.value.hint)
+def test_a_file_without_names_of_observations_has_no_ids(tmp_path):
+    path = write(tmp_path / "a.h5ad", "dense")
+    with h5py.File(path, "a") as file:
+        del file["obs/barcode"]
+    block, _ = rows(path, ColumnRoles())
+    assert np.array_equal(dense(block), X)
+    assert block.comments is None
+
+
+def test_an_hdf5_file_that_is_not_anndata_is_refused(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"] = X
+    with pytest.raises(
+        DataError, match=r"not AnnData \(\.h5ad\), which is not supported"
+    ) as caught:
+        open_anndata("a.h5", str(tmp_path / "a.h5"))
+    assert "numpy.save('data.npy'" in str(caught.value.hint)
 
 
 def test_rows_of_a_large_sparse_matrix_come_in_blocks(tmp_path, monkeypatch):
-    from resvm_cli.files import hdf5_files
-
-    monkeypatch.setattr(hdf5_files, "MAX_CELLS", 20)  # entries per block
+    monkeypatch.setattr(optional_formats, "MAX_CELLS", 20)  # entries per block
     path = write(tmp_path / "a.h5ad", "csr")
-    sizes = [block.n_rows for block in open_hdf5("a.h5ad", path, None).blocks()]
+    sizes = [block.n_rows for block in open_anndata("a.h5ad", path).blocks()]
     assert sum(sizes) == 50
     assert len(sizes) > 5
     assert np.array_equal(dense(rows(path, ColumnRoles())[0]), X)
@@ -131,22 +122,21 @@ BAD[4, 2] = np.nan
         ("csr", {"indptr": np.arange(9)}, "an invalid shape"),
         ("csr", {"shape": (2**40, 7)}, "an invalid shape"),
         ("csc", {"shape": (2**40, 7)}, "rows, but only"),
-        ("csr", {"codes": np.full(50, 9, np.int8)}, "a code without a category"),
         ("csr", {"matrix": BAD}, "row 5, column 3: nan"),
-        ("dense", {"matrix": X[:, :, None]}, "'X' is not a matrix of real numbers"),
-        ("dense", {"matrix": X.astype(complex)}, "'X' is not a matrix of real numbers"),
+        ("dense", {"matrix": X[:, :, None]}, "expected a matrix of real numbers"),
+        ("dense", {"matrix": X.astype(complex)}, "expected a matrix of real numbers"),
     ],
 )
 def test_damaged_files_are_refused(form, changes, message, tmp_path):
     path = write(tmp_path / "a.h5ad", form, **changes)
     with pytest.raises(DataError, match=message):
-        rows(path, ColumnRoles(label="obs.kind", positive_labels=("T",)))
+        rows(path, ColumnRoles())
 
 
 def test_a_sparse_matrix_without_names_is_not_reported_as_missing(tmp_path):
     path = write(tmp_path / "a.h5ad", "csr")
     with h5py.File(path, "a") as file:
-        for name in ("obs", "var", "layers"):
+        for name in ("obs", "var"):
             del file[name]
     with pytest.raises(DataError, match="cannot be read as AnnData: 'var'"):
         rows(path, ColumnRoles())
@@ -162,25 +152,47 @@ def test_a_link_to_another_file_is_not_followed(tmp_path):
         rows(path, ColumnRoles())
 
 
-def test_texts_with_a_mask_are_empty_where_they_are_missing(tmp_path):
-    path = write(tmp_path / "a.h5ad", "csr")
-    with h5py.File(path, "a") as file:
-        del file["obs/known"]
-        masked = file["obs"].create_group("known")
-        masked.attrs["encoding-type"] = "nullable-string-array"
-        texts = np.array(["x", "y"] * 25, object)
-        masked.create_dataset("values", data=texts, dtype=h5py.string_dtype())
-        masked["mask"] = np.arange(50) == 3
-    table = open_hdf5("a.h5ad", path, None)
-    (block,) = table.blocks()
-    cells = list(block.columns[table.columns.index("known")])
-    assert cells[2:5] == ["x", "", "x"]
-
-
 def test_columns_that_are_not_named_are_refused(tmp_path):
     path = write(tmp_path / "a.h5ad", "csr")
     with h5py.File(path, "a") as file:
         del file["var/_index"]
         file["var/_index"] = np.arange(7.0)
+    with pytest.raises(DataError, match="'var/_index' does not contain text"):
+        rows(path, ColumnRoles())
+    with h5py.File(path, "a") as file:
+        del file["var/_index"]
+        file["var/_index"] = [b"G1", b"G2"]
     with pytest.raises(DataError, match="'var' does not name the 7 columns of 'X'"):
         rows(path, ColumnRoles())
+
+
+def test_a_matrix_in_another_file_is_not_opened(tmp_path):
+    (tmp_path / "secret").write_bytes(np.arange(6.0).tobytes())
+    path = write(tmp_path / "a.h5ad", "dense")
+    with h5py.File(path, "a") as file:
+        del file["X"]
+        outside = [(str(tmp_path / "secret"), 0, h5py.h5f.UNLIMITED)]
+        file.create_dataset("X", (2, 3), "f8", external=outside)
+    with pytest.raises(DataError, match="'X' is stored in other files, which are not opened"):
+        rows(path, ColumnRoles())
+
+
+@pytest.mark.parametrize(
+    ("key", "shape", "kind", "chunks", "message"),
+    [
+        ("X", (10**9, 7), "f8", (64, 7), "'X' claims to have 56,000,000,000 bytes, but only 0"),
+        ("X", (50, 7), "f8", (50, 7), "'X' is stored in chunks of 2,800 bytes"),
+        ("var/_index", (7,), "S1000000000", (1,), "'var/_index' claims to have 7,000,000,000"),
+    ],
+)
+def test_claims_that_the_stored_bytes_cannot_justify_are_refused(
+    key, shape, kind, chunks, message, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(optional_formats, "MAX_CHUNK", 2_000)
+    path = write(tmp_path / "a.h5ad", "dense")
+    with h5py.File(path, "a") as file:
+        if key in file:
+            del file[key]
+        file.create_dataset(key, shape, kind, chunks=chunks)
+    with pytest.raises(DataError, match=message):
+        list(open_anndata("a.h5ad", path).blocks())
