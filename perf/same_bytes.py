@@ -96,7 +96,6 @@ of-bagging      predict bagging data/test.svm --votes
 of-cwsvm        predict cwsvm data/test.svm
 of-auto         predict auto data/test.svm
 with-ids        predict one-file all.svm --ids --format csv
-top             predict rbf data/test.svm -T top=20
 recall          predict rbf data/test.svm -T recall=0.9
 """
 TUNE = f"""

@@ -115,7 +115,7 @@ def use_tuning(work: Work) -> None:
 def use_predictions(work: Work) -> None:
     test = work.problem / "test.svm"
     work.json("predict", work.model, test, "-q", "-o", "test.pred")
-    work.json("predict", work.model, test, "-q", "-T", "top=5", "-o", "top.pred")
+    work.json("predict", work.model, test, "-q", "-T", "recall=0.5", "-o", "recall.pred")
     work.json("predict", work.model, test, "-q", "--out-dir", "many")
     columns = ("--format", "jsonl", "--ids", "--votes", "--member-values")
     work.add_lines("prediction", work.run("predict", work.model, test, *columns, "--probability"))

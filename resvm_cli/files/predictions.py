@@ -11,7 +11,6 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -32,9 +31,7 @@ from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import (
     STDIN,
     as_unicode,
-    cannot_spool,
     name_of,
-    open_spool,
     text_lines,
     text_pieces,
 )
@@ -138,60 +135,6 @@ def _format_json(block: PredictionBlock) -> bytes:
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-class BlockSpool:
-    """Stores blocks until all are known, because labels may depend on all of them.
-
-    Blocks can be read any number of times.
-    """
-
-    def __init__(self) -> None:
-        self._file = open_spool()
-        self._n_blocks = 0
-
-    def __enter__(self) -> BlockSpool:
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._file.close()
-
-    def add(self, block: PredictionBlock) -> None:
-        """Store a block without its labels."""
-        names = None
-        if block.ids is not None:
-            names = np.frombuffer(_encoded("\n".join(block.ids)), np.uint8)
-        columns = (block.decision_values, block.votes, block.member_values, block.probability)
-        try:
-            np.save(self._file, [column is not None for column in (*columns, names)])
-            for column in (*columns, names):
-                if column is not None:
-                    np.save(self._file, column, allow_pickle=False)
-        except OSError as error:
-            raise cannot_spool(error) from None
-        self._n_blocks += 1
-
-    def __iter__(self) -> Iterator[PredictionBlock]:
-        self._file.seek(0)
-        for _ in range(self._n_blocks):
-            try:
-                stored: list[Any] = [
-                    np.load(self._file, allow_pickle=False) if is_there else None
-                    for is_there in np.load(self._file, allow_pickle=False)
-                ]
-            except OSError as error:
-                raise cannot_spool(error) from None
-            values, votes, members, chances, names = stored
-            ids = None
-            if names is not None:
-                ids = names.tobytes().decode("utf-8", "surrogateescape").split("\n")
-            labels = np.zeros(len(values), np.int64)
-            yield PredictionBlock(labels, values, votes, members, ids, chances)
-
-
-def labeled(block: PredictionBlock, min_value: float) -> PredictionBlock:
-    """Return the block with label 1 where the value is at least ``min_value``, else -1."""
-    return replace(block, labels=np.where(block.decision_values >= min_value, 1, -1))
 
 
 @dataclass(frozen=True, eq=False)

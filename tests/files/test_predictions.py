@@ -5,21 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import tempfile
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.errors import DataError, FileError
-from resvm_cli.files import streams
+from resvm_cli.errors import DataError
 from resvm_cli.files.predictions import (
-    BlockSpool,
     PredictionBlock,
     format_block,
     format_header,
-    labeled,
     read_predictions,
 )
 
@@ -200,56 +196,3 @@ def test_a_line_holds_the_columns_asked_for(form, votes, members, ids):
 def test_no_rows_are_no_lines(form):
     nothing = PredictionBlock(np.zeros(0, np.int64), np.zeros(0), None, None, [])
     assert format_block(form, nothing) == b""
-
-
-def kept_block(size, votes=False, members=0, ids=None):
-    return PredictionBlock(
-        labels=np.ones(size, np.int64),
-        decision_values=np.linspace(-1, 1, size),
-        votes=np.linspace(0, 1, size) if votes else None,
-        member_values=np.arange(size * members, dtype=float).reshape(size, members)
-        if members
-        else None,
-        ids=ids,
-    )
-
-
-@pytest.mark.parametrize("memory", [1, 1 << 25])
-def test_blocks_are_read_back_in_order_as_often_as_wanted(memory, monkeypatch):
-    monkeypatch.setattr(streams, "SPOOL_MEMORY", memory)
-    some = [
-        kept_block(3),
-        kept_block(1, votes=True, members=2),
-        kept_block(2, ids=["", "na\u00efve \udcff"]),
-        kept_block(1, ids=[""]),
-    ]
-    with BlockSpool() as kept:
-        for one in some:
-            kept.add(one)
-        for _ in range(2):
-            found = list(kept)
-            assert len(found) == len(some)
-            for one, again in zip(some, found, strict=True):
-                assert again.decision_values.tolist() == one.decision_values.tolist()
-                assert again.ids == one.ids
-                for name in ("votes", "member_values"):
-                    before, after = getattr(one, name), getattr(again, name)
-                    assert (before is None) == (after is None)
-                    assert before is None or np.array_equal(before, after)
-
-
-def test_labels_are_given_from_a_least_value_on():
-    assert labeled(kept_block(3), 0.0).labels.tolist() == [-1, 1, 1]
-
-
-def test_a_full_disk_is_said_plainly(monkeypatch):
-    class Full:
-        def write(self, data):
-            raise OSError(28, "No space left on device")
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda **options: Full())
-    with BlockSpool() as kept, pytest.raises(FileError, match="No space left"):
-        kept.add(kept_block(3))

@@ -285,7 +285,7 @@ OFFERED = {
     ("train", "--solver"): ("auto", "libsvm", "liblinear"),
     ("train", "--gamma"): ("auto", "scale"),
     ("predict", "--format"): ("text", "tsv", "csv", "jsonl"),
-    ("predict", "-T"): ("recall=", "top=", "fraction="),
+    ("predict", "-T"): ("recall=",),
     ("rank", "--format"): RANKING_FORMATS,
     ("score", "--values"): ("held-out", "out-of-bag", "trained-on"),
     ("simulate", "--labelling"): ("random", "biased"),

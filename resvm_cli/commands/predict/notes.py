@@ -74,7 +74,7 @@ class InputNotes:
                 " are far from every support vector; check that they were preprocessed in the same"
                 " way"
             )
-        if self._request.threshold is None and not sets:
+        if self._request.threshold is None and self._request.recall is None and not sets:
             yield from self._share_note(n_positive)
         if self._request.ids and not self._n_named:
             yield self._no_ids()

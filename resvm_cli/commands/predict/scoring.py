@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,14 +29,6 @@ NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True)
-class ThresholdRule:
-    """A target for the threshold: a recall, or how many rows to predict positive."""
-
-    kind: Literal["recall", "top", "fraction"]
-    amount: float
-
-
-@dataclass(frozen=True)
 class PredictRequest:
     """The rows to predict, the model to use, and what to write."""
 
@@ -44,7 +36,8 @@ class PredictRequest:
     source: str = "-"
     target: str = "-"
     form: FormatName = "text"
-    threshold: float | ThresholdRule | None = None  # None: the model's own
+    threshold: float | None = None  # None: the model's own
+    recall: float | None = None  # place the threshold so that it reaches this recall of P
     decision: RuleName | None = None  # None: the model's own
     contamination_pos: float | None = None  # None: 0 with a recall, else estimated
     contamination_unl: float | None = None  # for probability; None: estimated
@@ -91,7 +84,6 @@ class BlockScorer:
     model: StoredModel
     decision: RuleName
     threshold: float
-    formatted: bool
     classes: ClassMixture | None = None  # to compute the column probability
 
     @cached_property
@@ -127,7 +119,7 @@ class BlockScorer:
             n_new = len(distinct(block.rows.row_numbers[new]))
         return ScoredBlock(
             predictions,
-            format_block(self.request.form, predictions) if self.formatted else b"",
+            format_block(self.request.form, predictions),
             n_new,
             self._count_unlike(decisions, member_values),
             {} if self._ranges is None else self._ranges.count_outside(block.rows),

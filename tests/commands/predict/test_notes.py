@@ -42,7 +42,7 @@ def test_an_unusual_fraction_of_positives_is_noted_unless_chance_explains_it(
 ):
     rule = DecisionRule("mean", {"mean": Threshold(0.0, 0.5, share)})
     model = replace(trained, decision=rule)
-    scorer = BlockScorer(PredictRequest("m"), model, "mean", 0.0, False)
+    scorer = BlockScorer(PredictRequest("m"), model, "mean", 0.0)
     notes = InputNotes(scorer, SimpleNamespace(features=None))
     notes.n_rows = 2000
     found = [text for text in notes.texts(n_positive) if "predicted positive" in text]
