@@ -88,7 +88,7 @@ one-job         predict rbf data/test.svm -j 1
 two-jobs        predict rbf data/test.svm -j 2
 gzip            predict rbf test.svm.gz --votes
 csv             predict linear data/test.svm --format csv --votes
-tsv             predict poly-scaled data/test.svm --format tsv --break-ties
+tsv             predict poly-scaled data/test.svm --format tsv
 jsonl           predict liblinear data/test.svm --format jsonl --member-values
 member-values   predict rbf data/test.svm --member-values
 of-sigmoid      predict sigmoid data/test.svm --votes

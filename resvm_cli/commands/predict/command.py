@@ -79,9 +79,6 @@ def predict(
         "Fraction of U that is positive, for --probability.",
         show_default="estimated",
     ),
-    break_ties: bool = method_option(
-        "--break-ties", "Break ties between equal votes by the sum of the members' values."
-    ),
     zero_based: bool = ZERO_BASED,
     task: str | None = TASK,
     cluster: ClusterOptions,
@@ -139,7 +136,6 @@ def predict(
         decision=rule,
         contamination_pos=contamination_pos,
         contamination_unl=contamination_unl,
-        break_ties=break_ties,
         votes=votes,
         member_values=member_values,
         probability=probability,

@@ -41,7 +41,6 @@ class PredictRequest:
     decision: RuleName | None = None  # None: the model's own
     contamination_pos: float | None = None  # None: 0 with a recall, else estimated
     contamination_unl: float | None = None  # for probability; None: estimated
-    break_ties: bool = False
     votes: bool = False
     member_values: bool = False
     probability: bool = False
@@ -172,9 +171,6 @@ class BlockScorer:
             chances = np.full(len(values), np.nan)
             if self.classes is not None:
                 chances = self.classes.probability(values)
-        # means and a single SVM's values have no ties
-        if request.break_ties and self.decision == "votes" and not self.model.ensemble.single:
-            values = decisions.values_without_ties()
         return PredictionBlock(
             labels=decisions.labels(self.threshold, self.decision),
             decision_values=values,

@@ -254,13 +254,6 @@ def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
     assert resvm("predict", model, problem / "test.svm", "-T", "nan").code == 2
 
 
-def test_breaking_ties_keeps_labels_and_order_of_votes(model, problem, resvm):
-    base = columns(resvm("predict", model, problem / "test.svm", "--votes").out)
-    broken = columns(resvm("predict", model, problem / "test.svm", "--votes", "--break-ties").out)
-    assert np.array_equal(base[:, [0, 2]], broken[:, [0, 2]])
-    assert len(np.unique(broken[:, 1])) > len(np.unique(base[:, 1]))
-
-
 def test_features_the_model_never_saw_count_in_rbf_distances_only(problem, resvm, tmp_path):
     for kernel in ("linear", "rbf"):
         resvm(*train_arguments(problem), "-t", kernel, "--n-models", 3, "-o", tmp_path / kernel)
@@ -508,13 +501,6 @@ def test_probability_is_that_of_rank(model_of_means, problem, resvm):
         resvm("predict", model_of_means, problem / "test.svm", "--probability", *given).out
     )
     assert out[:, 2].tolist() == classes.probability(out[:, 1]).tolist()
-
-
-def test_breaking_ties_keeps_the_probability(model, problem, resvm):
-    told = [problem / "test.svm", "--probability", "--contamination-unl", 0.2]
-    plain = columns(resvm("predict", model, *told).out)
-    broken = columns(resvm("predict", model, *told, "--break-ties").out)
-    assert (broken[:, 2] == plain[:, 2]).all()
 
 
 @pytest.mark.parametrize(("form", "cell"), [("text", b" nan"), ("tsv", b"\t"), ("csv", b",")])
