@@ -9,11 +9,9 @@ from resvm_cli import __version__
 from resvm_cli.commands.score.report import (
     AREAS,
     AT_THRESHOLD,
-    BEST_F1,
     CORRECTED,
     LOWER_IS_BETTER,
     PU,
-    RECOVERED,
     UNRANKED,
     plain_data,
 )
@@ -37,8 +35,7 @@ TILES = (
 )
 NOTES = (
     "Average precision is the area under the steps of the PR curve. The trapezoidal area joins its"
-    " points with straight lines and is optimistic for tied scores; the interpolated area follows"
-    " Davis and Goadrich.",
+    " points with straight lines and is optimistic for tied scores.",
     "Tied rows have no order: figures are expectations over all orders of tied rows.",
 )
 
@@ -70,12 +67,10 @@ def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
         rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
     else:
         rows += [(name, f"{label} at T") for name, label in AT_THRESHOLD]
-        rows += list(BEST_F1)
         for name in result.files[0].figures.values:
             what, _, depth = name.partition("_at_")
             if what in ("precision", "recall", "enrichment") and depth[:1].isdigit():
                 rows.append((name, f"{what} in the first {depth.replace('_percent', ' %')}"))
-        rows += list(RECOVERED)
     return [
         (name, label, 0 if name in UNRANKED else -1 if name in LOWER_IS_BETTER else 1)
         for name, label in rows

@@ -20,11 +20,7 @@ AREAS = (
     ("average_precision", "average precision"),
     ("average_precision_at_prevalence", "adjusted average precision"),
     ("roc_auc", "ROC area"),
-    ("pr_auc_interpolated", "PR area, interpolated"),
     ("pr_auc_trapezoid", "PR area, trapezoidal"),
-    ("partial_roc_auc", "ROC area up to 10 % false positives"),
-    ("bedroc_20", "BEDROC, alpha 20"),
-    ("bedroc_80.5", "BEDROC, alpha 80.5"),
 )
 AT_THRESHOLD = (
     ("precision", "precision"),
@@ -32,11 +28,6 @@ AT_THRESHOLD = (
     ("recall", "recall"),
     ("f1", "F1"),
     ("mcc", "MCC"),
-)
-BEST_F1 = (("best_f1", "largest F1"), ("best_f1_from", "threshold of the largest F1"))
-RECOVERED = tuple(
-    (f"screened_to_recover_{share}_percent", f"fraction screened to recover {share} %")
-    for share in (50, 80, 90)
 )
 PU = (
     ("roc_auc_pu", "ROC area, P against U"),
@@ -55,13 +46,8 @@ CORRECTED = (
     ("corrected_fpr", "false-positive rate at T"),
     ("corrected_f1", "F1 at T"),
 )
-UNRANKED = {
-    "fraction_positive",
-    "fraction_positive_unlabeled",
-    "contamination_unl_estimate",
-    "best_f1_from",
-}
-LOWER_IS_BETTER = {name for name, _ in RECOVERED} | {"corrected_fpr"}
+UNRANKED = {"fraction_positive", "fraction_positive_unlabeled", "contamination_unl_estimate"}
+LOWER_IS_BETTER = {"corrected_fpr"}
 
 
 class _Lines:
@@ -166,10 +152,8 @@ def show_scores(result: ScoreResult) -> None:
         lines.title("at the threshold")
         _thresholds(lines)
         lines.figures(AT_THRESHOLD)
-        lines.figures(BEST_F1)
         lines.title("screening")
         _screening(lines)
-        lines.figures(RECOVERED)
     if several:
         _differences(lines)
     text += lines.text()

@@ -33,8 +33,6 @@ from resvm_cli.rows import BoolArray, FloatArray
 from resvm_cli.running.run import Run
 
 DEFAULT_THRESHOLD = 0.5
-PARTIAL_LIMIT = 0.1
-ALPHAS = (20.0, 80.5)  # for BEDROC
 FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # depths for precision, recall and enrichment
 # Figures from P and U that depend on the threshold.
 AT_THRESHOLD = {
@@ -45,7 +43,6 @@ AT_THRESHOLD = {
         for end in ("", "_least", "_most")
     ),
 }
-RECOVERED = (0.5, 0.8, 0.9)  # fractions of the positives
 
 
 @dataclass(frozen=True)
@@ -192,11 +189,6 @@ def _provenance_warnings(files: list[FileScore]) -> list[Text]:
     return found
 
 
-def _percent(fraction: float) -> str:
-    """Format a fraction as part of a name: 0.005 becomes 0.5_percent."""
-    return f"{100 * fraction:g}_percent"
-
-
 def _roc_auc_pu(ranking: ScoredLabels) -> dict[str, FloatArray]:
     return {"roc_auc_pu": ranking.roc_auc()}
 
@@ -241,9 +233,6 @@ class FileScore:
         values.update(n_rows=len(self.scores), n_positives=n_pos, n_negatives=n_neg)
         self._put_statistics(self._ranking_statistics)
         self._put_at_threshold()
-        best, block = ranking.best_f1()
-        values["best_f1"] = float(best)
-        values["best_f1_from"] = float(ranking.thresholds[int(block)])
 
     def _ranking_statistics(self, ranking: ScoredLabels) -> dict[str, FloatArray]:
         """Return the figures that depend only on the order of rows, for each replicate."""
@@ -251,18 +240,13 @@ class FileScore:
         if self.request.prevalence is not None:
             deployed = ranking.reweighted(self.request.prevalence)
             figures["average_precision_at_prevalence"] = deployed.average_precision()
-        figures["partial_roc_auc"] = ranking.partial_roc_auc(PARTIAL_LIMIT)
-        for alpha in ALPHAS:
-            figures[f"bedroc_{alpha:g}"] = ranking.bedroc(alpha)
         n_rows = len(self.scores)
         depths = [(str(k), k) for k in self.request.top if k <= n_rows]
-        depths += [(_percent(part), depth_of(part, n_rows)) for part in FRACTIONS]
+        depths += [(f"{100 * part:g}_percent", depth_of(part, n_rows)) for part in FRACTIONS]
         for name, depth in depths:
             figures[f"precision_at_{name}"] = ranking.precision_at(depth)
             figures[f"recall_at_{name}"] = ranking.recall_at(depth)
             figures[f"enrichment_at_{name}"] = ranking.enrichment_at(depth)
-        for recall in RECOVERED:
-            figures[f"screened_to_recover_{_percent(recall)}"] = ranking.screened_to_recover(recall)
         return figures
 
     def _put_statistics(self, statistics: intervals.Statistics) -> None:
