@@ -146,7 +146,7 @@ def use_scores(work: Work) -> None:
     for name, more in (("a.pred", ()), ("b.pred", ("--decision", "mean"))):
         work.run("predict", work.model, work.problem / "test.svm", *more, "-o", name)
     score = ("score", "a.pred", "b.pred", "--labels", work.problem / "test.svm", "-q")
-    work.json(*score, "--bootstrap", 20, "--prevalence", 0.1)
+    work.json(*score, "--bootstrap", 20)
     work.json(*score, "--bootstrap", 0)
     work.json(*score, "--pu")
     corrected = ("--pu", "--contamination-pos", "0..0.1", "--contamination-unl")

@@ -4,7 +4,7 @@ Let a be the fraction of P that is negative and b the fraction of U that is posi
 threshold, the fractions predicted positive are (1-a) TPR + a FPR in P and b TPR + (1-b) FPR in U.
 This module solves these two linear equations for TPR and FPR. With a = 0, the result is the
 contingency table of Claesen, Davis, De Smet and De Moor (2015, arXiv:1504.06837). Precision is
-computed at U's prevalence, b, or at another prevalence.
+computed at U's prevalence, b.
 """
 
 from __future__ import annotations
@@ -24,15 +24,10 @@ from resvm_cli.rows import FloatArray
 
 @dataclass(frozen=True)
 class Contamination:
-    """The contamination a of P and b of U, and the prevalence to assume for precision."""
+    """The contamination a of P and b of U."""
 
     a: float
     b: float
-    assumed_prevalence: float | None = None  # None: U's prevalence, b
-
-    @property
-    def prevalence(self) -> float:
-        return self.b if self.assumed_prevalence is None else self.assumed_prevalence
 
     def rates(
         self, recall: npt.ArrayLike, fraction: npt.ArrayLike
@@ -46,9 +41,9 @@ class Contamination:
         )
 
     def precision(self, tpr: FloatArray, fpr: FloatArray) -> FloatArray:
-        """Return the precision at the assumed prevalence, clipped to 0..1."""
-        hit = self.prevalence * tpr
-        predicted = hit + (1 - self.prevalence) * fpr
+        """Return the precision at U's prevalence, clipped to 0..1."""
+        hit = self.b * tpr
+        predicted = hit + (1 - self.b) * fpr
         ratio = np.divide(hit, predicted, out=np.ones_like(predicted), where=predicted > 0)
         return np.where(hit <= 0, 0.0, np.clip(ratio, 0.0, 1.0))
 
@@ -87,15 +82,15 @@ def _area_between(
     """Integrate precision over recall along segments where only rows of U are added."""
     fallen = end[0] - start[0]
     first, last = known.precision(*start), known.precision(*end)
-    predicted = known.prevalence * start[0] + (1 - known.prevalence) * start[1]
-    more = known.prevalence * end[0] + (1 - known.prevalence) * end[1] - predicted
+    predicted = known.b * start[0] + (1 - known.b) * start[1]
+    more = known.b * end[0] + (1 - known.b) * end[1] - predicted
     smooth = (more > 0) & (predicted > 0) & (first < 1) & (last > 0)
     safe = np.where(smooth, predicted, 1.0)
     slope = fallen / np.where(smooth, more, 1.0)
     curved = slope * fallen + (start[0] - slope * safe) * slope * np.log1p(
         np.where(smooth, more, 0.0) / safe
     )
-    return np.where(smooth, known.prevalence * curved, fallen * (first + last) / 2)
+    return np.where(smooth, known.b * curved, fallen * (first + last) / 2)
 
 
 def at_threshold(
@@ -120,7 +115,6 @@ class CorrectedFigure(Interval):
 def contamination_grid(
     a: tuple[float, float],
     b: tuple[float, float],
-    prevalence: float | None = None,
     middle: float | None = None,
 ) -> list[Contamination]:
     """Return all pairs of ends and midpoints, midpoints first; ``middle`` replaces b's midpoint."""
@@ -129,9 +123,7 @@ def contamination_grid(
         low, high = bounds
         return [low] if low == high else [(low + high) / 2 if between is None else between, *bounds]
 
-    return [
-        Contamination(*pair, prevalence) for pair in product(points(a, None), points(b, middle))
-    ]
+    return [Contamination(*pair) for pair in product(points(a, None), points(b, middle))]
 
 
 def corrected_areas(

@@ -67,17 +67,6 @@ class ScoredLabels:
             np.asarray(len(low) - at_or_above[-1], np.float64),
         )
 
-    def reweighted(self, prevalence: float) -> ScoredLabels:
-        """Weight the negatives so that this fraction of all rows is positive."""
-        weight = (1 - prevalence) / prevalence * self.n_positives / self.n_negatives
-        return ScoredLabels(
-            self.thresholds,
-            self.positives,
-            self.above * weight[..., None],
-            self.tied * weight[..., None],
-            self.below * weight,
-        )
-
     def merged(self, n_blocks: int) -> ScoredLabels:
         """Merge neighbors into at most this many blocks with roughly equal numbers of positives."""
         return self._joined(self.edges(n_blocks))

@@ -20,13 +20,15 @@ SHIFT = 1.5
 
 @settings(max_examples=50)
 @given(rankings())
-def test_without_contamination_the_areas_are_the_usual_ones(case):
-    ranking = ScoredLabels.from_scores(*case)
-    prevalence = float(ranking.n_positives / (ranking.n_positives + ranking.n_negatives))
-    clean = Contamination(0.0, 0.0, prevalence)
-    assert correction.roc_auc(ranking, clean) == pytest.approx(ranking.roc_auc(), abs=1e-12)
-    plain = ranking.average_precision()
-    assert correction.average_precision(ranking, clean) == pytest.approx(plain, abs=1e-12)
+def test_with_a_copy_of_p_in_u_the_areas_are_those_of_p_against_the_rest(case):
+    positive, scores = case
+    plain = ScoredLabels.from_scores(positive, scores)
+    known = np.concatenate([np.ones(positive.sum(), bool), np.zeros(len(scores), bool)])
+    mixed = ScoredLabels.from_scores(known, np.concatenate([scores[positive], scores]))
+    case = Contamination(0.0, float(positive.mean()))
+    assert correction.roc_auc(mixed, case) == pytest.approx(plain.roc_auc(), abs=1e-12)
+    expected = plain.average_precision()
+    assert correction.average_precision(mixed, case) == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.45), st.floats(0, 0.45))
@@ -68,11 +70,11 @@ def true_areas(prevalence):
 
 
 @pytest.mark.parametrize("a", [0.0, 0.1, 0.4])
-@pytest.mark.parametrize("prevalence", [None, 0.02])
-def test_from_noiseless_mixtures_the_true_areas_come_back(a, prevalence):
-    known = Contamination(a, 0.2, prevalence)
-    ranking = exact_mixture(a, 0.2)
-    roc, precision = true_areas(known.prevalence)
+@pytest.mark.parametrize("b", [0.05, 0.2])
+def test_from_noiseless_mixtures_the_true_areas_come_back(a, b):
+    known = Contamination(a, b)
+    ranking = exact_mixture(a, b)
+    roc, precision = true_areas(b)
     assert correction.roc_auc(ranking, known) == pytest.approx(roc, abs=1e-3)
     assert correction.average_precision(ranking, known) == pytest.approx(precision, abs=6e-3)
 

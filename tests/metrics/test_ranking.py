@@ -171,21 +171,6 @@ def test_many_blocks_merged_change_areas_little():
     assert merged.average_precision() == pytest.approx(ranking.average_precision(), abs=1e-3)
 
 
-@settings(max_examples=50)
-@given(rankings())
-def test_reweighting_equals_repeating_rows(case):
-    positive, scores = case
-    n_pos, n_neg = positive.sum(), (~positive).sum()
-    times = 3  # each negative three times
-    again = np.concatenate([np.flatnonzero(positive), np.repeat(np.flatnonzero(~positive), times)])
-    repeated = ScoredLabels.from_scores(positive[again], scores[again])
-    weighted = ScoredLabels.from_scores(positive, scores).reweighted(
-        n_pos / (n_pos + times * n_neg)
-    )
-    for name in ("average_precision", "roc_auc"):
-        assert getattr(weighted, name)() == pytest.approx(getattr(repeated, name)(), abs=1e-12)
-
-
 def test_no_positives_nan_and_unequal_lengths_are_refused():
     with pytest.raises(DataError, match="no row is positive"):
         ScoredLabels.from_scores(np.zeros(3, bool), np.arange(3.0))

@@ -35,11 +35,6 @@ class FigureOptions:
         "Report precision, recall and enrichment in the first K rows.",
         default="10,100",
     )
-    prevalence: float | None = method_option(
-        "--prevalence P",
-        "Fraction of positives in the data the model will be used on, to adjust precision.",
-        show_default="as in the file",
-    )
     bootstrap: int = method_option(
         "--bootstrap N",
         "Bootstrap replicates for the 95 % intervals; 0 for no intervals.",
@@ -154,8 +149,6 @@ def score(
     from resvm_cli.report import charts
 
     kind = None if outputs.plot is None else charts.kind_of(outputs.plot)
-    if figures.prevalence is not None and not 0 < figures.prevalence < 1:
-        raise CommandLineError(f"--prevalence must be between 0 and 1, got {figures.prevalence:g}")
     if outputs.json and outputs.curve == "-":
         raise CommandLineError("--json and --curve - cannot both write to stdout")
     from resvm_cli.commands.score import score as job
@@ -173,7 +166,6 @@ def score(
         provenance=unlabeled.provenance(),
         model=unlabeled.model,
         top=_depths(figures.top),
-        prevalence=figures.prevalence,
         n_replicates=figures.bootstrap,
         seed=figures.seed,
     )

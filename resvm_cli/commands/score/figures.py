@@ -45,8 +45,6 @@ def render_page(result: ScoreResult, command: str = "") -> bytes:
     plain = plain_data(result)
     files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
     made = [f"Made by resvm {__version__}, seed {result.request.seed}.", *NOTES]
-    if result.request.prevalence is not None:
-        made.append(f"Precision is adjusted to a prevalence of {result.request.prevalence:g}.")
     names = ", ".join(file.name for file in result.files)
     data = {
         **plain,

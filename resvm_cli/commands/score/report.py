@@ -18,13 +18,11 @@ CURVE_LINES = 100_000
 # (name of the figure, label in tables and on pages)
 AREAS = (
     ("average_precision", "average precision"),
-    ("average_precision_at_prevalence", "adjusted average precision"),
     ("roc_auc", "ROC area"),
     ("pr_auc_trapezoid", "PR area, trapezoidal"),
 )
 AT_THRESHOLD = (
     ("precision", "precision"),
-    ("precision_at_prevalence", "adjusted precision"),
     ("recall", "recall"),
     ("f1", "F1"),
     ("mcc", "MCC"),
@@ -235,7 +233,6 @@ def plain_data(result: ScoreResult) -> dict[str, Any]:
         "pu": result.request.pu,
         "bootstrap": result.request.n_replicates,
         "seed": result.request.seed,
-        "deployed_prevalence": result.request.prevalence,
         "assumptions": list(result.assumptions),
         "warnings": [in_options(warning) for warning in result.warnings],
         "files": [_flat(file) for file in result.files],

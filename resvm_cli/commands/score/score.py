@@ -86,7 +86,7 @@ class ScoreResult:
         """The precision of a random ranking."""
         values = self.files[0].figures.values
         if "contamination_pos" in values:
-            return self.request.prevalence or values["contamination_unl"]
+            return values["contamination_unl"]
         return values["n_positives"] / values["n_rows"]
 
 
@@ -237,9 +237,6 @@ class FileScore:
     def _ranking_statistics(self, ranking: ScoredLabels) -> dict[str, FloatArray]:
         """Return the figures that depend only on the order of rows, for each replicate."""
         figures: dict[str, FloatArray] = ranking.areas()
-        if self.request.prevalence is not None:
-            deployed = ranking.reweighted(self.request.prevalence)
-            figures["average_precision_at_prevalence"] = deployed.average_precision()
         n_rows = len(self.scores)
         depths = [(str(k), k) for k in self.request.top if k <= n_rows]
         depths += [(f"{100 * part:g}_percent", depth_of(part, n_rows)) for part in FRACTIONS]
@@ -265,11 +262,6 @@ class FileScore:
         drawn = intervals.confusion_intervals(table, request.n_replicates, request.seed)
         for name, interval in drawn.items():
             self.figures.put(name, interval, bool(request.n_replicates))
-        if request.prevalence is not None:
-            tpr, fpr = table.recall, table.fp / max(1, table.fp + table.tn)
-            hit, miss = request.prevalence * tpr, (1 - request.prevalence) * fpr
-            precision = hit / (hit + miss) if hit + miss else 0.0
-            self.figures.values["precision_at_prevalence"] = precision
 
     def put_unlabeled(self) -> None:
         """Add figures from P and U, corrected for contamination if it is known."""
@@ -325,7 +317,7 @@ class FileScore:
 
     def _put_corrected(self, known: KnownContamination) -> None:
         assert known.b is not None
-        cases = contamination_grid(known.a, known.b, self.request.prevalence, known.middle)
+        cases = contamination_grid(known.a, known.b, known.middle)
         n_replicates, seed = self.request.n_replicates, self.request.seed
         found = corrected_areas(self.ranking, cases, n_replicates, seed)
         found |= corrected_at_threshold(self.table, cases, n_replicates, seed)

@@ -45,7 +45,6 @@ class ScoreRequest:
     provenance: Provenance | None = None  # None: as the files state
     model: str | None = None  # its training rows are compared with the rows in ``labels``
     top: tuple[int, ...] = (10, 100)  # depths for precision, recall and enrichment
-    prevalence: float | None = None  # where the model will be used; None: as in the file
     n_replicates: int = 1000  # bootstrap replicates
     seed: int = 0
 

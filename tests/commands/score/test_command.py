@@ -225,18 +225,6 @@ def test_the_same_seed_gives_the_same_intervals(folder, report, resvm):
     assert without["average_precision"] == mine["average_precision"]
 
 
-def test_a_prevalence_reweights_precision(folder, resvm, arrays):
-    truth, first, _ = arrays
-    options = ["--labels", "test.svm", "--prevalence", "0.001", "--json"]
-    ran = resvm("score", "a.pred", *options, cwd=folder)
-    (one,) = json.loads(ran.out)["files"]
-    weights = np.where(truth, 0.001 / truth.mean(), 0.999 / (~truth).mean())
-    expected = oracle.average_precision_score(truth, first, sample_weight=weights)
-    assert one["average_precision_at_prevalence"] == pytest.approx(expected, abs=1e-12)
-    expected = oracle.precision_score(truth, first > 0.5, sample_weight=weights)
-    assert one["precision_at_prevalence"] == pytest.approx(expected, abs=1e-12)
-
-
 def test_the_curve_is_every_threshold(folder, resvm, arrays):
     truth, first, _ = arrays
     ran = resvm("score", "a.pred", "--labels", "test.svm", "--curve", "-", cwd=folder)
@@ -461,7 +449,6 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
              "--contamination-unl", "0.5"],
             "must add up to less than 1",
         ),
-        (["a.pred", "--labels", "zeros", "--prevalence", "1"], "must be between 0 and 1"),
         (["a.pred", "--labels", "zeros", "-T", "inf"], "must be a finite number"),
         (["a.pred", "--labels", "zeros", "--model", "m"], "--model requires --pu"),
         (["a.pred", "--labels", "zeros", "-k", "ten"], "integers such as 10,100, got 'ten'"),
