@@ -120,7 +120,7 @@ audit-model     rank {PU} --audit --model rbf --json
 SCORE = """
 score           score text.out --labels data/test.svm --html score.html --curve curve.csv
 score-json      score gzip.out csv.out --labels data/test.svm --json
-score-pu        score with-ids.out --positive-ids known.txt --pu --values trained-on
+score-pu        score with-ids.out --positive-ids known.txt --pu
 score-estimate  score text.out --labels data/test.svm --pu --contamination-unl estimate --json
 check           check data/pos.svm data/unl.svm
 inspect         inspect rbf

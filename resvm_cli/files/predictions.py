@@ -42,9 +42,6 @@ FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 VALUE, LABEL, ID = "decision_value", "label", "id"
 RANK_COLUMN = "rank"  # if present, rows are sorted by value, not in file order
-OUT_OF_BAG_COLUMN = "members"  # the number of members whose bags do not contain the row
-Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
-_STATEMENT = re.compile(rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$")
 _DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INFINITY = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 MAX_HEAD = 1 << 24
@@ -145,7 +142,6 @@ class Predictions:
     values: FloatArray
     predicted_positive: npt.NDArray[np.bool_] | None  # from the labels; None without labels
     ids: list[str] | None
-    provenance: Provenance
     ranked: bool = False  # written by rank, best first
 
 
@@ -155,7 +151,6 @@ class _Head:
 
     form: Literal["text", "bare", "tsv", "csv", "jsonl"]
     names: list[str]  # column names, if any
-    provenance: Provenance
     n_lines: int  # lines before the first row
     rest: bytes  # text already read, starting at the first row
 
@@ -171,9 +166,9 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
     text = chain([head.rest], pieces)
     ids: list[str] | None = None
     labels: npt.NDArray[np.floating[Any]] | None
-    provenance, ranked = head.provenance, RANK_COLUMN in head.names
+    ranked = RANK_COLUMN in head.names
     if head.form == "jsonl":
-        provenance, values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
+        values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
     else:
         if with_ids and ID in head.names:
             ids, values, labels = _named_rows(text, name, head)
@@ -193,13 +188,12 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
                 f"{name}: contains no ids to join by",
                 Message("run predict with {ids:True} on rows that end in an id (# name)"),
             )
-    return Predictions(name, values, positive, ids, provenance, ranked)
+    return Predictions(name, values, positive, ids, ranked)
 
 
 def _head(pieces: Iterator[bytes], name: str) -> _Head:
     """Read up to the first line that is neither blank nor a comment."""
     text = next(pieces, b"")
-    provenance: Provenance = "unknown"
     n_lines = 0
     while True:
         line, newline, rest = text.partition(b"\n")
@@ -210,8 +204,6 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
                 continue
         if line.strip() and not line.lstrip().startswith(b"#"):
             break
-        if statement := _STATEMENT.match(line.strip()):
-            provenance = statement.group(1).decode()  # type: ignore[assignment]
         if not newline:
             _refuse_empty(name)
         n_lines += 1
@@ -221,18 +213,16 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
         raise DataError(f"{where}: not a prediction file: the line is too long", EXPECTED)
     first = line.decode("utf-8", "backslashreplace").rstrip("\r")
     if first.lstrip().startswith("{"):
-        return _Head("jsonl", [], provenance, n_lines, text)
+        return _Head("jsonl", [], n_lines, text)
     for form, separator in (("tsv", "\t"), ("csv", ",")):
         if VALUE not in first:
             break
         names = fields_of(first, separator, f"{name}:{n_lines + 1}")
         if VALUE in names:
-            if OUT_OF_BAG_COLUMN in names and provenance == "unknown":
-                provenance = "out-of-bag"
-            return _Head(form, names, provenance, n_lines + 1, rest)  # type: ignore[arg-type]
+            return _Head(form, names, n_lines + 1, rest)  # type: ignore[arg-type]
     fields = first.partition("#")[0].split()
     if fields and all(map(is_number, fields[:2])):
-        return _Head("bare" if len(fields) == 1 else "text", [], provenance, n_lines, text)
+        return _Head("bare" if len(fields) == 1 else "text", [], n_lines, text)
     raise _wrong_kind(name, n_lines + 1, first, fields)
 
 
@@ -341,11 +331,10 @@ def _json_label(label: Any, where: str) -> float:
 
 def _json_lines(
     text: Iterable[bytes], name: str, head: _Head, with_ids: bool
-) -> tuple[Provenance, FloatArray, npt.NDArray[np.bool_] | None, list[str] | None, bool]:
+) -> tuple[FloatArray, npt.NDArray[np.bool_] | None, list[str] | None, bool]:
     values: list[float] = []
     labels: list[float] = []
     ids: list[str] = []
-    provenance = head.provenance
     ranked = False
     for number, line in _lines(text, name, head.n_lines):
         where = f"{name}:{number}"
@@ -360,8 +349,6 @@ def _json_lines(
             raise DataError(f"{where}: only some of the rows have a label", EXPECTED)
         if with_ids:
             ids.append(str(record.get(ID, "")))
-        if OUT_OF_BAG_COLUMN in record and provenance == "unknown":
-            provenance = "out-of-bag"
         ranked |= RANK_COLUMN in record
     positive = np.array(labels) == 1 if labels else None
-    return provenance, np.array(values), positive, ids if with_ids else None, ranked
+    return np.array(values), positive, ids if with_ids else None, ranked

@@ -53,7 +53,6 @@ def test_every_format_is_read_back(form, votes, members, named, tmp_path):
         assert found.values.tolist() == some.decision_values.tolist()
         assert found.predicted_positive.tolist() == [True, False, False, True]
         assert found.ids == (ids if with_ids else None)
-        assert found.provenance == "unknown"
 
 
 @settings(max_examples=30)
@@ -73,21 +72,21 @@ def test_bare_numbers_have_no_labels_and_may_be_compressed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "provenance"),
+    ("text", "ranked"),
     [
-        (b"# values: out-of-bag\n1 0.5\n", "out-of-bag"),
-        (b"\n# by hand\n# values: held-out\n0.5\n", "held-out"),
-        (b"# values: trained-on\nid\tlabel\tdecision_value\nx\t1\t2\n", "trained-on"),
-        (b"rank\tid\tknown\tdecision_value\tvotes\tmembers\n1\tx\t0\t0.5\t0.5\t44\n", "out-of-bag"),
-        (b'{"id": "x", "decision_value": 0.5, "members": 44}\n', "out-of-bag"),
-        (b"# values: guessed\n1 0.5\n", "unknown"),
+        (b"# values: out-of-bag\n1 0.5\n", False),
+        (b"\n# by hand\n# and so on\n0.5\n", False),
+        (b"# a comment\nid\tlabel\tdecision_value\nx\t1\t0.5\n", False),
+        (b"rank\tid\tknown\tdecision_value\tvotes\tmembers\n1\tx\t0\t0.5\t0.5\t44\n", True),
+        (b'{"rank": 1, "id": "x", "decision_value": 0.5, "members": 44}\n', True),
     ],
 )
-def test_a_file_may_say_where_its_values_come_from(text, provenance, tmp_path):
+def test_comments_come_before_the_first_row_and_rankings_are_recognized(text, ranked, tmp_path):
     path = tmp_path / "p"
     path.write_bytes(text)
     for with_ids in (False, b"id" in text):
-        assert read_predictions(str(path), with_ids=with_ids).provenance == provenance
+        found = read_predictions(str(path), with_ids=with_ids)
+        assert (found.values.tolist(), found.ranked) == ([0.5], ranked)
 
 
 def test_a_byte_order_mark_and_crlf_do_no_harm(tmp_path):

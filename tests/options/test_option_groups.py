@@ -287,7 +287,6 @@ OFFERED = {
     ("predict", "--format"): ("text", "tsv", "csv", "jsonl"),
     ("predict", "-T"): ("recall=",),
     ("rank", "--format"): RANKING_FORMATS,
-    ("score", "--values"): ("held-out", "out-of-bag", "trained-on"),
     ("simulate", "--labelling"): ("random", "biased"),
     ("convert", "--missing"): MISSING_RULES,
     ("convert", "--to"): FORMATS,
@@ -332,7 +331,7 @@ PATHS = {
     ("tune",): (("output", "plot"), (*TRAINING_FILES, "folds_file", "cluster")),
     ("score",): (
         ("plot", "html", "curve"),
-        ("labels", "positive_ids", "files", "model"),
+        ("labels", "positive_ids", "files"),
     ),
     ("rank",): (
         ("output", "html", "annotate", "why_out"),

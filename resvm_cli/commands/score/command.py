@@ -9,13 +9,12 @@ from resvm_cli.errors import CommandLineError
 from resvm_cli.options.option_groups import argument, fold_options, option, option_group
 from resvm_cli.options.running import JSON, QUIET, command_run, output_option
 from resvm_cli.options.training import data_option, method_option
-from resvm_cli.options.values import parse_choice, parse_number
+from resvm_cli.options.values import parse_number
 from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import ScoreResult
     from resvm_cli.commands.score.scored_rows import KnownContamination
-    from resvm_cli.files.predictions import Provenance
     from resvm_cli.report.charts import Kind
 
 unlabeled_option = partial(option, panel="Positive and unlabeled rows")
@@ -58,15 +57,6 @@ class UnlabeledOptions:
         "--contamination-unl B",
         "Fraction of unlabeled rows that are positive: a number, a range, or estimate.",
     )
-    values: str | None = unlabeled_option(
-        "--values KIND",
-        "How the rows were scored, if the file does not say: held-out, out-of-bag or trained-on.",
-        completions=("held-out", "out-of-bag", "trained-on"),
-    )
-    model: str | None = unlabeled_option(
-        "--model DIR",
-        "Model that scored the rows in --labels, to check whether it was trained on them.",
-    )
 
     def known(self) -> KnownContamination | None:
         """Return the known contamination, or None; contamination of P defaults to 0."""
@@ -91,11 +81,6 @@ class UnlabeledOptions:
                 "otherwise P would contain no larger fraction of positives than U",
             )
         return KnownContamination(of_pos, of_unl)
-
-    def provenance(self) -> Provenance | None:
-        """Return how the rows were scored; None means as the file states."""
-        kinds: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on")
-        return None if self.values is None else parse_choice("--values", self.values, kinds)
 
 
 @option_group
@@ -163,8 +148,6 @@ def score(
         pu=unlabeled.pu,
         known=unlabeled.known(),
         threshold=_threshold(figures.threshold),
-        provenance=unlabeled.provenance(),
-        model=unlabeled.model,
         top=_depths(figures.top),
         n_replicates=figures.bootstrap,
         seed=figures.seed,

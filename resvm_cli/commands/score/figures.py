@@ -94,7 +94,6 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
     histogram = Histogram.from_scores(file.positive, file.scores)
     return {
         "file": file.name,
-        "provenance": file.provenance,
         "degenerate": file.degenerate,
         "figures": {name: value for name, value in as_json(flat).items() if value is not None},
         "n_pos": points.n_positives,

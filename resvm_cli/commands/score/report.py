@@ -162,7 +162,6 @@ def show_scores(result: ScoreResult) -> None:
             text += f"\n{file.name}: degenerate: {file.degenerate}\n"
     if result.assumptions:
         text += "\nassumed: " + "\n         ".join(result.assumptions) + "\n"
-        text += "".join(f"{file.name}: values are {file.provenance}\n" for file in files)
     text += "".join(f"warning: {harmless(in_options(warning))}\n" for warning in result.warnings)
     print_data(text)
 
@@ -211,7 +210,6 @@ def _flat(file: FileScore) -> dict[str, Any]:
     """Return every figure by name, each followed by its bounds."""
     flat: dict[str, Any] = {
         "file": file.name,
-        "provenance": file.provenance,
         "degenerate": file.degenerate,
         "threshold_from": in_options(file.threshold_from),
     }

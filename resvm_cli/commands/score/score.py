@@ -15,7 +15,7 @@ from resvm_cli.commands.score.scored_rows import (
     read_rows,
 )
 from resvm_cli.errors import DataError, Message, Text
-from resvm_cli.files.predictions import Predictions, Provenance
+from resvm_cli.files.predictions import Predictions
 from resvm_cli.files.streams import name_of
 from resvm_cli.metrics import intervals
 from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
@@ -105,7 +105,7 @@ def score(request: ScoreRequest, run: Run) -> ScoreResult:
         tuple(files),
         request,
         _assumptions(request) if request.pu else (),
-        tuple(warnings + (_provenance_warnings(files) if request.pu else [])),
+        tuple(warnings),
     )
 
 
@@ -134,9 +134,7 @@ def _score_file(
         threshold, source = request.threshold, Message("{threshold}")
     elif request.pu and file.ranked:  # mean values, for which 0.5 has no meaning
         threshold, source = math.nan, Message("a ranking has none; set one with {threshold}")
-    scored = FileScore(
-        file.name, file.provenance, positive, file.values, threshold, source, request
-    )
+    scored = FileScore(file.name, positive, file.values, threshold, source, request)
     if request.pu:
         scored.put_unlabeled()
     else:
@@ -170,25 +168,6 @@ def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _provenance_warnings(files: list[FileScore]) -> list[Text]:
-    found: list[Text] = []
-    for file in files:
-        if file.provenance == "trained-on":
-            found.append(
-                f"{file.name}: the model was trained on these rows, so all figures are optimistic;"
-                " score out-of-bag or held-out values instead"
-            )
-        elif file.provenance == "unknown":
-            found.append(
-                Message(
-                    "{name}: the file does not state where its values come from (use {values}); if"
-                    " the model was trained on these rows, all figures are optimistic",
-                    name=file.name,
-                )
-            )
-    return found
-
-
 def _roc_auc_pu(ranking: ScoredLabels) -> dict[str, FloatArray]:
     return {"roc_auc_pu": ranking.roc_auc()}
 
@@ -198,7 +177,6 @@ class FileScore:
     """The values of one file, and the figures computed from them."""
 
     name: str
-    provenance: Provenance
     positive: BoolArray
     scores: FloatArray
     threshold: float

@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError, Text
-from resvm_cli.files.atomic import read_consistently
-from resvm_cli.files.predictions import Predictions, Provenance, read_predictions
+from resvm_cli.files.predictions import Predictions, read_predictions
 from resvm_cli.files.row_lists import read_known_ids, read_labels
 from resvm_cli.files.streams import STDIN, as_unicode, name_of, same_source
-from resvm_cli.files.svmlight import format_number, read_blocks
-from resvm_cli.model_files.directory import read_manifest
+from resvm_cli.files.svmlight import format_number
 from resvm_cli.records import dataclass
-from resvm_cli.rows import BoolArray, FloatArray, RowDigest, distinct
+from resvm_cli.rows import BoolArray, FloatArray, distinct
 from resvm_cli.running.run import Run
 
 BY_ORDER = "rows are joined by id if both files have ids; to join by order, remove the ids from one"
@@ -42,8 +40,6 @@ class ScoreRequest:
     pu: bool = False
     known: KnownContamination | None = None
     threshold: float | None = None
-    provenance: Provenance | None = None  # None: as the files state
-    model: str | None = None  # its training rows are compared with the rows in ``labels``
     top: tuple[int, ...] = (10, 100)  # depths for precision, recall and enrichment
     n_replicates: int = 1000  # bootstrap replicates
     seed: int = 0
@@ -72,12 +68,6 @@ class ScoreRequest:
                 "{contamination_pos} and {contamination_unl} require {pu:True}",
                 "true labels need no correction",
             )
-        if self.provenance is not None and not self.pu:
-            raise ParameterError("{values} requires {pu:True}")
-        if self.model is not None and (not self.pu or self.labels in (None, STDIN)):
-            raise ParameterError(
-                "{model} requires {pu:True} and {labels:FILE}, where FILE is in svmlight format"
-            )
 
 
 def read_rows(request: ScoreRequest, run: Run) -> tuple[BoolArray, list[Predictions], list[Text]]:
@@ -87,12 +77,8 @@ def read_rows(request: ScoreRequest, run: Run) -> tuple[BoolArray, list[Predicti
     files = []
     for number, path in enumerate(request.files):
         run.progress("reading", number, len(request.files))
-        file = read_predictions(
-            path, with_ids=labels is None or any(ids), require_ids=labels is None
-        )
-        if request.provenance is not None:
-            file = replace(file, provenance=request.provenance)
-        files.append(file)
+        with_ids = labels is None or any(ids)
+        files.append(read_predictions(path, with_ids=with_ids, require_ids=labels is None))
     warnings: list[Text] = []
     name = name_of(request.labels or request.positive_ids or "")
     if labels is not None:
@@ -102,11 +88,6 @@ def read_rows(request: ScoreRequest, run: Run) -> tuple[BoolArray, list[Predicti
         positive = _by_id(request, files[0], warnings)
         first = files[0]
         files = [first, *(_reordered(file, first.ids or [], first.name) for file in files[1:])]
-    if request.model is not None and _trained_on(request, positive):
-        files = [
-            replace(file, provenance="trained-on") if file.provenance == "unknown" else file
-            for file in files
-        ]
     if not positive.any():
         raise DataError(f"{name}: no row is positive")
     if positive.all():
@@ -166,25 +147,6 @@ def _matching(labels: FloatArray, positive_label: float | None, name: str) -> Bo
             f"the labels are {listed}",
         )
     return np.asarray(labels == positive_label)
-
-
-def _trained_on(request: ScoreRequest, positive: BoolArray) -> bool:
-    """Whether P or U is exactly what the model was trained on, in the same order."""
-    assert request.model is not None
-    assert request.labels is not None
-    path = request.model
-    manifest = read_consistently(path, lambda: read_manifest(path))
-    digests = {True: RowDigest(), False: RowDigest()}
-    start = 0
-    for block in read_blocks(request.labels, zero_based=manifest["zero_based"], workers=2):
-        here = positive[start : start + len(block)]
-        for kind, digest in digests.items():
-            digest.add(block.rows.take(np.flatnonzero(here == kind)))
-        start += len(block)
-    return bool(
-        digests[True].digest() == manifest["data"]["positive"]["sha256"]
-        or digests[False].digest() == manifest["data"]["unlabeled"]["sha256"]
-    )
 
 
 def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> BoolArray:
