@@ -104,14 +104,6 @@ def at_threshold(
     return {"recall": tpr, "fpr": fpr, "precision": precision, "f1": f1}
 
 
-@dataclass(frozen=True)
-class CorrectedFigure(Interval):
-    """A figure at the central contamination, with an interval over the whole range."""
-
-    least: float  # bounds over the range of contamination, without sampling error
-    most: float
-
-
 def contamination_grid(
     a: tuple[float, float],
     b: tuple[float, float],
@@ -128,7 +120,7 @@ def contamination_grid(
 
 def corrected_areas(
     ranking: ScoredLabels, cases: Sequence[Contamination], n_replicates: int, seed: int
-) -> dict[str, CorrectedFigure]:
+) -> dict[str, Interval]:
     """Return areas corrected for each contamination; the first case is the one to report."""
 
     def statistics(some: ScoredLabels) -> dict[str, FloatArray]:
@@ -151,7 +143,7 @@ def corrected_areas(
 
 def corrected_at_threshold(
     table: Confusion, cases: Sequence[Contamination], n_replicates: int, seed: int
-) -> dict[str, CorrectedFigure]:
+) -> dict[str, Interval]:
     """Return corrected figures at a threshold, from the confusion matrix of P against U."""
     rng = randomness.generator(seed, randomness.RATES_AT_THRESHOLD)
     n_pos, n_unl = table.tp + table.fn, table.fp + table.tn
@@ -164,14 +156,8 @@ def corrected_at_threshold(
     return {name: _figure([(of[name], many[name]) for of, many in pairs]) for name in exact[0]}
 
 
-def _figure(cases: Sequence[tuple[FloatArray, FloatArray]]) -> CorrectedFigure:
-    """Combine the values and replicates for all contaminations into one figure."""
-    values = [float(value) for value, _ in cases]
+def _figure(cases: Sequence[tuple[FloatArray, FloatArray]]) -> Interval:
+    """Return the figure for the first contamination, with an interval over all of them."""
     bounds = [percentile_interval(float(value), drawn) for value, drawn in cases]
-    return CorrectedFigure(
-        value=values[0],
-        low=min(bound.low for bound in bounds),
-        high=max(bound.high for bound in bounds),
-        least=min(values),
-        most=max(values),
-    )
+    low, high = min(bound.low for bound in bounds), max(bound.high for bound in bounds)
+    return Interval(bounds[0].value, low, high)

@@ -100,33 +100,25 @@ def test_bands_hold_every_case_and_widen_with_the_ranges():
     cases = contamination_grid((0.05, 0.15), (0.05, 0.15))
     assert (cases[0].a, cases[0].b, len(cases)) == (0.1, 0.1, 9)
     wide = correction.corrected_areas(ranking, cases, 200, 0)
+    exact = correction.corrected_areas(ranking, cases, 0, 0)  # without sampling error
     for name, one in point.items():
-        assert one.least == one.value == one.most
         assert one.low < one.value < one.high
         assert wide[name].value == pytest.approx(one.value)
-        assert wide[name].least < one.value < wide[name].most
         assert wide[name].low < one.low < one.high < wide[name].high
         function = getattr(correction, name)
         inside = [float(function(ranking, known)) for known in cases]
-        assert (wide[name].least, wide[name].most) == (min(inside), max(inside))
+        assert (exact[name].low, exact[name].high) == (min(inside), max(inside))
 
 
 def test_a_threshold_has_bands_too():
-    found = correction.corrected_at_threshold(
-        Confusion(160, 300, 40, 700), contamination_grid((0.0, 0.0), (0.1, 0.3)), 500, 0
-    )
+    table, cases = Confusion(160, 300, 40, 700), contamination_grid((0.0, 0.0), (0.1, 0.3))
+    found = correction.corrected_at_threshold(table, cases, 500, 0)
     assert found["recall"].value == pytest.approx(0.8)
     assert found["recall"].low == pytest.approx(0.745, abs=0.015)
-    assert found["precision"].least == pytest.approx(0.1 * 0.8 / 0.3)
-    assert found["precision"].most == pytest.approx(0.3 * 0.8 / 0.3)
-
-
-def test_without_replicates_a_band_is_what_the_ranges_give():
-    ranking = exact_mixture(0.1, 0.2, 50)
-    for one in correction.corrected_areas(
-        ranking, contamination_grid((0, 0.1), (0.2, 0.2)), 0, 0
-    ).values():
-        assert (one.low, one.high) == (one.least, one.most)
+    exact = correction.corrected_at_threshold(table, cases, 0, 0)["precision"]
+    bounds = 0.1 * 0.8 / 0.3, 0.3 * 0.8 / 0.3
+    assert (exact.low, exact.high) == pytest.approx(bounds)
+    assert found["precision"].low < exact.low < exact.high < found["precision"].high
 
 
 def coverage(a, b, n_runs, n_pos=300, n_unl=3000, n_replicates=400):

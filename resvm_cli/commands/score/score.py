@@ -35,14 +35,10 @@ from resvm_cli.running.run import Run
 DEFAULT_THRESHOLD = 0.5
 FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # depths for precision, recall and enrichment
 # Figures from P and U that depend on the threshold.
-AT_THRESHOLD = {
+AT_THRESHOLD = (
     *("recall", "fraction_positive", "fraction_positive_unlabeled", "pu_score"),
-    *(
-        f"corrected_{name}{end}"
-        for name in ("recall", "fpr", "precision", "f1")
-        for end in ("", "_least", "_most")
-    ),
-}
+    *("corrected_recall", "corrected_fpr", "corrected_precision", "corrected_f1"),
+)
 
 
 @dataclass(frozen=True)
@@ -299,14 +295,11 @@ class FileScore:
         n_replicates, seed = self.request.n_replicates, self.request.seed
         found = corrected_areas(self.ranking, cases, n_replicates, seed)
         found |= corrected_at_threshold(self.table, cases, n_replicates, seed)
-        values = self.figures.values
-        values.update(contamination_pos=cases[0].a, contamination_unl=cases[0].b)
+        first = cases[0]
+        self.figures.values.update(contamination_pos=first.a, contamination_unl=first.b)
         for name, figure in found.items():
             bounded = len(cases) > 1 or bool(n_replicates)
             self.figures.put(f"corrected_{name}", figure, bounded)
-            if len(cases) > 1:
-                values[f"corrected_{name}_least"] = figure.least
-                values[f"corrected_{name}_most"] = figure.most
         self.cases.extend(cases)
 
     @cached_property

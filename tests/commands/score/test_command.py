@@ -254,8 +254,8 @@ def test_positive_and_unlabeled_rows_give_what_they_allow(folder, resvm, arrays)
     assert one["roc_auc_pu"] == pytest.approx(oracle.roc_auc_score(truth, first))
     expected = 0.5 + (one["roc_auc_pu"] - 0.5) / (1 - 0.1 - 0.1)
     assert one["corrected_roc_auc"] == pytest.approx(min(1, expected))
-    low, high = one["corrected_roc_auc_least"], one["corrected_roc_auc_most"]
-    assert one["corrected_roc_auc_low"] < low < one["corrected_roc_auc"] < high
+    low, high = one["corrected_roc_auc_low"], one["corrected_roc_auc_high"]
+    assert low < one["corrected_roc_auc"] < high
     assert len(found["assumptions"]) == 3
     assert found["warnings"] == []
     assert "average_precision" not in one  # of known positives only: it would mislead
