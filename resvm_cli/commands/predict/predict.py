@@ -9,8 +9,12 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.commands.predict.notes import InputNotes
-from resvm_cli.commands.predict.scoring import BlockScorer, PredictRequest, ScoredBlock
+from resvm_cli.commands.predict.scoring import (
+    BlockScorer,
+    InputNotes,
+    PredictRequest,
+    ScoredBlock,
+)
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
 from resvm_cli.files.atomic import check_outputs, output
 from resvm_cli.files.predictions import format_header

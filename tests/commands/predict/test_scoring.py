@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from resvm_cli.commands.predict.notes import InputNotes
-from resvm_cli.commands.predict.scoring import BlockScorer, PredictRequest
+from resvm_cli.commands.predict.scoring import BlockScorer, InputNotes, PredictRequest
 from resvm_cli.model.decisions import DecisionRule, Threshold
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
