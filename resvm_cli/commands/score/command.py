@@ -160,15 +160,15 @@ def score(
 
 
 def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> None:
-    from resvm_cli.commands.score import figures, report
+    from resvm_cli.commands.score import report
     from resvm_cli.files.atomic import output
 
     if outputs.plot is not None and kind is not None:
         with output(outputs.plot) as write:
-            write(figures.plot_curves(result, kind))
+            write(report.plot_curves(result, kind))
     if outputs.html is not None:
         with output(outputs.html) as write:
-            write(figures.render_page(result, terminal.command_line()))
+            write(report.render_page(result, terminal.command_line()))
     if outputs.curve is not None:
         with output(outputs.curve) as write:
             for part in report.curve_lines(result):
