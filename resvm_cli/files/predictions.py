@@ -10,7 +10,9 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -41,6 +43,7 @@ from resvm_cli.rows import FloatArray, IntArray
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 VALUE, LABEL, ID = "decision_value", "label", "id"
+DEFAULT_THRESHOLD = 0.5  # of files without labels
 RANK_COLUMN = "rank"  # if present, rows are sorted by value, not in file order
 _DECIMAL = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _INFINITY = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
@@ -143,6 +146,42 @@ class Predictions:
     predicted_positive: npt.NDArray[np.bool_] | None  # from the labels; None without labels
     ids: list[str] | None
     ranked: bool = False  # written by rank, best first
+
+    def implied_threshold(self) -> tuple[float, str]:
+        """Return the threshold that the predicted labels imply, and its origin."""
+        predicted = self.predicted_positive
+        if predicted is None:
+            return DEFAULT_THRESHOLD, "the default"
+        lowest = float(self.values[predicted].min(initial=np.inf))
+        highest = float(self.values[~predicted].max(initial=-np.inf))
+        if highest >= lowest:
+            return DEFAULT_THRESHOLD, "the default: no threshold separates the file's labels"
+        for usual in (DEFAULT_THRESHOLD, 0.0):
+            if highest <= usual < lowest:
+                return usual, "the file's labels"
+        if np.isfinite(highest):
+            return highest, "the file's labels"
+        return float(np.nextafter(lowest, -np.inf)), "the file's labels"
+
+    def in_order_of(self, ids: list[str], name: str, hint: str | None = None) -> Predictions:
+        """Return the rows in the order of ``ids``, which come from the file ``name``."""
+        assert self.ids is not None
+        index = {row_id: number for number, row_id in enumerate(ids)}
+        if len(index) < len(ids):
+            repeated = Counter(ids).most_common(1)[0][0]
+            what = f"the id '{repeated}' is repeated" if repeated else "some rows have no id"
+            raise DataError(f"{name}: {what}, so files cannot be joined", hint)
+        if len(self.ids) != len(ids) or set(self.ids) != index.keys():
+            apart = set(self.ids) ^ index.keys()
+            what = "an id is repeated"
+            if apart:
+                what = f"{len(apart):,} ids are in only one of them, such as '{max(apart)}'"
+            raise DataError(f"{name} and {self.name} do not have the same rows: {what}", hint)
+        order = np.empty(len(index), np.int64)
+        order[[index[row_id] for row_id in self.ids]] = np.arange(len(index))
+        predicted = self.predicted_positive
+        predicted = None if predicted is None else predicted[order]
+        return replace(self, values=self.values[order], predicted_positive=predicted, ids=ids)
 
 
 @dataclass(frozen=True)

@@ -104,18 +104,25 @@ def at_threshold(
     return {"recall": tpr, "fpr": fpr, "precision": precision, "f1": f1}
 
 
-def contamination_grid(
-    a: tuple[float, float],
-    b: tuple[float, float],
-    middle: float | None = None,
-) -> list[Contamination]:
-    """Return all pairs of ends and midpoints, midpoints first; ``middle`` replaces b's midpoint."""
+@dataclass(frozen=True)
+class KnownContamination:
+    """What is known about contamination: the bounds of a and of b."""
+
+    a: tuple[float, float]
+    b: tuple[float, float] | None  # None: estimate it
+    middle: float | None = None  # the value of b, if it is not the mean of its bounds
+
+
+def contamination_grid(known: KnownContamination) -> list[Contamination]:
+    """Return all pairs of ends and midpoints, midpoints first."""
+    assert known.b is not None
 
     def points(bounds: tuple[float, float], between: float | None) -> list[float]:
         low, high = bounds
         return [low] if low == high else [(low + high) / 2 if between is None else between, *bounds]
 
-    return [Contamination(*pair) for pair in product(points(a, None), points(b, middle))]
+    pairs = product(points(known.a, None), points(known.b, known.middle))
+    return [Contamination(*pair) for pair in pairs]
 
 
 def corrected_areas(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from resvm_cli.errors import DataError
 from resvm_cli.files.predictions import (
     PredictionBlock,
+    Predictions,
     format_block,
     format_header,
     read_predictions,
@@ -195,3 +196,40 @@ def test_a_line_holds_the_columns_asked_for(form, votes, members, ids):
 def test_no_rows_are_no_lines(form):
     nothing = PredictionBlock(np.zeros(0, np.int64), np.zeros(0), None, None, [])
     assert format_block(form, nothing) == b""
+
+
+finite = st.floats(-1e6, 1e6)
+
+
+def implied(values, labels):
+    labels = None if labels is None else np.array(labels)
+    return Predictions("p", np.array(values), labels, None).implied_threshold()
+
+
+@given(st.lists(finite, min_size=1, max_size=20), finite)
+def test_the_threshold_that_labels_imply_gives_the_labels_back(values, threshold):
+    numbers = np.array(values)
+    found, source = implied(numbers, numbers > threshold)
+    assert np.array_equal(numbers > found, numbers > threshold)
+    assert source == "the file's labels"
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "threshold"),
+    [
+        ([0.1, 0.9], [False, True], 0.5),
+        ([-0.1, 0.2], [False, True], 0.0),
+        ([0.6, 0.9], [False, True], 0.6),
+        ([0.1, 0.2], [False, False], 0.5),
+        ([0.6, 0.9], [True, True], 0.5),
+    ],
+)
+def test_a_usual_threshold_is_preferred_where_it_fits(values, labels, threshold):
+    assert implied(values, labels)[0] == threshold
+
+
+def test_labels_that_follow_no_threshold_leave_the_default():
+    found, source = implied([0.1, 0.9], [True, False])
+    assert found == 0.5
+    assert "no threshold separates the file's labels" in source
+    assert implied([3.0], None) == (0.5, "the default")

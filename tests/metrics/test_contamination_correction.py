@@ -10,7 +10,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from resvm_cli.metrics import contamination_correction as correction
-from resvm_cli.metrics.contamination_correction import Contamination, contamination_grid
+from resvm_cli.metrics.contamination_correction import (
+    Contamination,
+    KnownContamination,
+    contamination_grid,
+)
 from resvm_cli.metrics.curves import Curve
 from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from tests.metrics.test_ranking import rankings
@@ -96,8 +100,8 @@ def test_bands_hold_every_case_and_widen_with_the_ranges():
     rng = np.random.default_rng(0)
     scores = rng.standard_normal(1200) + SHIFT * (np.arange(1200) < 300)
     ranking = ScoredLabels.from_scores(np.arange(1200) < 200, scores)
-    point = correction.corrected_areas(ranking, contamination_grid((0.1, 0.1), (0.1, 0.1)), 200, 0)
-    cases = contamination_grid((0.05, 0.15), (0.05, 0.15))
+    point = correction.corrected_areas(ranking, [Contamination(0.1, 0.1)], 200, 0)
+    cases = contamination_grid(KnownContamination((0.05, 0.15), (0.05, 0.15)))
     assert (cases[0].a, cases[0].b, len(cases)) == (0.1, 0.1, 9)
     wide = correction.corrected_areas(ranking, cases, 200, 0)
     exact = correction.corrected_areas(ranking, cases, 0, 0)  # without sampling error
@@ -111,7 +115,8 @@ def test_bands_hold_every_case_and_widen_with_the_ranges():
 
 
 def test_a_threshold_has_bands_too():
-    table, cases = Confusion(160, 300, 40, 700), contamination_grid((0.0, 0.0), (0.1, 0.3))
+    table = Confusion(160, 300, 40, 700)
+    cases = contamination_grid(KnownContamination((0.0, 0.0), (0.1, 0.3)))
     found = correction.corrected_at_threshold(table, cases, 500, 0)
     assert found["recall"].value == pytest.approx(0.8)
     assert found["recall"].low == pytest.approx(0.745, abs=0.015)

@@ -14,7 +14,7 @@ from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import ScoreResult
-    from resvm_cli.commands.score.scored_rows import KnownContamination
+    from resvm_cli.metrics.contamination_correction import KnownContamination
     from resvm_cli.report.charts import Kind
 
 unlabeled_option = partial(option, panel="Positive and unlabeled rows")
@@ -60,7 +60,7 @@ class UnlabeledOptions:
 
     def known(self) -> KnownContamination | None:
         """Return the known contamination, or None; contamination of P defaults to 0."""
-        from resvm_cli.commands.score.scored_rows import KnownContamination
+        from resvm_cli.metrics.contamination_correction import KnownContamination
 
         if self.contamination_pos is None and self.contamination_unl is None:
             return None
@@ -137,7 +137,7 @@ def score(
     if outputs.json and outputs.curve == "-":
         raise CommandLineError("--json and --curve - cannot both write to stdout")
     from resvm_cli.commands.score import score as job
-    from resvm_cli.commands.score.scored_rows import ScoreRequest
+    from resvm_cli.commands.score.score import ScoreRequest
 
     request = ScoreRequest(
         files=tuple(files),

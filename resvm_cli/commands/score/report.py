@@ -117,7 +117,7 @@ def show_scores(result: ScoreResult) -> None:
     values = files[0].figures.values
     other = "unlabeled" if result.request.pu else "negative"
     n_other = values["n_unlabeled" if result.request.pu else "n_negatives"]
-    labels = harmless(result.labels)
+    labels = harmless(result.request.labels_name)
     heading = f"{files[0].name} against {labels}" if len(files) == 1 else labels
     text = f"{heading}: {values['n_positives']:,} positive, {n_other:,} {other} rows\n"
     several = len(files) > 1
@@ -218,7 +218,7 @@ def _flat(file: FileScore) -> dict[str, Any]:
 def plain_data(result: ScoreResult) -> dict[str, Any]:
     """Return the results as plain data, for JSON and the HTML page."""
     return {
-        "labels": result.labels,
+        "labels": result.request.labels_name,
         "pu": result.request.pu,
         "bootstrap": result.request.n_replicates,
         "seed": result.request.seed,

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from resvm_cli.commands.score import report
-from resvm_cli.commands.score.score import score
-from resvm_cli.commands.score.scored_rows import KnownContamination, ScoreRequest
+from resvm_cli.commands.score.score import ScoreRequest, score
 from resvm_cli.metrics import curves
+from resvm_cli.metrics.contamination_correction import KnownContamination
 from resvm_cli.report import charts
 from resvm_cli.running.run import Run
 
