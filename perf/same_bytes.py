@@ -88,7 +88,7 @@ one-job         predict rbf data/test.svm -j 1
 two-jobs        predict rbf data/test.svm -j 2
 gzip            predict rbf test.svm.gz --votes
 csv             predict linear data/test.svm --format csv --votes
-tsv             predict poly-scaled data/test.svm --format tsv --break-ties
+tsv             predict poly-scaled data/test.svm --format tsv
 jsonl           predict liblinear data/test.svm --format jsonl --member-values
 member-values   predict rbf data/test.svm --member-values
 of-sigmoid      predict sigmoid data/test.svm --votes
@@ -96,7 +96,6 @@ of-bagging      predict bagging data/test.svm --votes
 of-cwsvm        predict cwsvm data/test.svm
 of-auto         predict auto data/test.svm
 with-ids        predict one-file all.svm --ids --format csv
-top             predict rbf data/test.svm -T top=20
 recall          predict rbf data/test.svm -T recall=0.9
 """
 TUNE = f"""
@@ -121,7 +120,7 @@ audit-model     rank {PU} --audit --model rbf --json
 SCORE = """
 score           score text.out --labels data/test.svm --html score.html --curve curve.csv
 score-json      score gzip.out csv.out --labels data/test.svm --json
-score-pu        score with-ids.out --positive-ids known.txt --pu --values trained-on
+score-pu        score with-ids.out --positive-ids known.txt --pu
 score-estimate  score text.out --labels data/test.svm --pu --contamination-unl estimate --json
 check           check data/pos.svm data/unl.svm
 inspect         inspect rbf

@@ -265,7 +265,6 @@ def test_long_numbers_on_the_command_line_are_no_bug(digits, problem, model, res
         ("rank", *data, "-k", long, "--n-models", 3),
         ("score", pred, "--labels", pred, "-k", long),
         ("score", pred, "--labels", pred, "--seed", long),
-        ("predict", model, problem / "test.svm", "-T", f"top={long}"),
         ("simulate", "--synthetic", "-o", tmp_path / "s", "--n-pos", long),
         ("simulate", "--synthetic", "-o", tmp_path / "s", "--seed", long, "--decimals", 3),
         ("simulate", "--synthetic", "-o", tmp_path / "s", "--decimals", long),

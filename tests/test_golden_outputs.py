@@ -36,7 +36,7 @@ bagging.json    train {PU} --method bagging --n-unl 40 --n-models 5 -o bagging -
 negatives.json  train {PU} -N spies/unl.svm --w-neg 2 --n-models 5 -o negatives --json
 auto.json       train {PU} --auto single -o auto --json
 predict.jsonl   predict model data/test.svm --votes --member-values --format jsonl
-linear.jsonl    predict linear data/test.svm -T top=20 --format jsonl
+linear.jsonl    predict linear data/test.svm -T -4.602 --format jsonl
 score.json      score predict.jsonl linear.jsonl --labels data/test.svm --top 5,20 --json
 curve.csv       score predict.jsonl --labels data/test.svm -q --curve -
 pu.json         score predict.jsonl --labels data/test.svm --pu --contamination-unl estimate --json

@@ -116,7 +116,7 @@ def use_tuning(work: Work) -> None:
 def use_predictions(work: Work) -> None:
     test = work.problem / "test.svm"
     work.json("predict", work.model, test, "-q", "-o", "test.pred")
-    work.json("predict", work.model, test, "-q", "-T", "top=5", "-o", "top.pred")
+    work.json("predict", work.model, test, "-q", "-T", "recall=0.5", "-o", "recall.pred")
     work.json("predict", work.model, test, "-q", "--out-dir", "many")
     columns = ("--format", "jsonl", "--ids", "--votes", "--member-values")
     work.add_lines("prediction", work.run("predict", work.model, test, *columns, "--probability"))
@@ -147,7 +147,7 @@ def use_scores(work: Work) -> None:
     for name, more in (("a.pred", ()), ("b.pred", ("--decision", "mean"))):
         work.run("predict", work.model, work.problem / "test.svm", *more, "-o", name)
     score = ("score", "a.pred", "b.pred", "--labels", work.problem / "test.svm", "-q")
-    work.json(*score, "--bootstrap", 20, "--prevalence", 0.1)
+    work.json(*score, "--bootstrap", 20)
     work.json(*score, "--bootstrap", 0)
     work.json(*score, "--pu")
     corrected = ("--pu", "--contamination-pos", "0..0.1", "--contamination-unl")

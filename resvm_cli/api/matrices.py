@@ -302,7 +302,7 @@ class LabeledMatrix:
             precomputed=source.precomputed,
             zero_based=source.zero_based,
             features=int(n_columns) + source.precomputed,
-            positive_label=None if isinstance(self.label, str) else float(self.label),
+            positive_label=None if isinstance(self.label, (str, bytes)) else float(self.label),
         )
 
 

@@ -158,7 +158,7 @@ class Ranking:
         FileError
             If writing failed.
         """
-        from resvm_cli.commands.rank.page import render_page
+        from resvm_cli.commands.rank.report import render_page
         from resvm_cli.files.atomic import whole_file
 
         with whole_file(os.fspath(path)) as file:

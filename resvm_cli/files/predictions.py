@@ -10,6 +10,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -32,9 +33,7 @@ from resvm_cli.files.json_files import parse_object
 from resvm_cli.files.streams import (
     STDIN,
     as_unicode,
-    cannot_spool,
     name_of,
-    open_spool,
     text_pieces,
 )
 from resvm_cli.records import dataclass
@@ -46,11 +45,9 @@ if TYPE_CHECKING:
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 VALUE, LABEL, ID = "decision_value", "label", "id"
+DEFAULT_THRESHOLD = 0.5  # of files without labels
 RANK_COLUMN = "rank"  # if present, rows are sorted by value, not in file order
-OUT_OF_BAG_COLUMN = "members"  # the number of members whose bags do not contain the row
-Provenance: TypeAlias = Literal["held-out", "out-of-bag", "trained-on", "unknown"]
 # Patterns are text: Python compiles them when they are first used.
-_STATEMENT = rb"#\s*values:\s*(held-out|out-of-bag|trained-on)\s*$"
 _DECIMAL = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _INFINITY = r"(?ai)[-+]?inf(?:inity)?"
 MAX_HEAD = 1 << 24
@@ -143,60 +140,6 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-class BlockSpool:
-    """Stores blocks until all are known, because labels may depend on all of them.
-
-    Blocks can be read any number of times.
-    """
-
-    def __init__(self) -> None:
-        self._file = open_spool()
-        self._n_blocks = 0
-
-    def __enter__(self) -> BlockSpool:
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._file.close()
-
-    def add(self, block: PredictionBlock) -> None:
-        """Store a block without its labels."""
-        names = None
-        if block.ids is not None:
-            names = np.frombuffer(_encoded("\n".join(block.ids)), np.uint8)
-        columns = (block.decision_values, block.votes, block.member_values, block.probability)
-        try:
-            np.save(self._file, [column is not None for column in (*columns, names)])
-            for column in (*columns, names):
-                if column is not None:
-                    np.save(self._file, column, allow_pickle=False)
-        except OSError as error:
-            raise cannot_spool(error) from None
-        self._n_blocks += 1
-
-    def __iter__(self) -> Iterator[PredictionBlock]:
-        self._file.seek(0)
-        for _ in range(self._n_blocks):
-            try:
-                stored: list[Any] = [
-                    np.load(self._file, allow_pickle=False) if is_there else None
-                    for is_there in np.load(self._file, allow_pickle=False)
-                ]
-            except OSError as error:
-                raise cannot_spool(error) from None
-            values, votes, members, chances, names = stored
-            ids = None
-            if names is not None:
-                ids = names.tobytes().decode("utf-8", "surrogateescape").split("\n")
-            labels = np.zeros(len(values), np.int64)
-            yield PredictionBlock(labels, values, votes, members, ids, chances)
-
-
-def labeled(block: PredictionBlock, min_value: float) -> PredictionBlock:
-    """Return the block with label 1 where the value is at least ``min_value``, else -1."""
-    return replace(block, labels=np.where(block.decision_values >= min_value, 1, -1))
-
-
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Decision values in file order, with labels and ids if the file has them."""
@@ -205,8 +148,43 @@ class Predictions:
     values: FloatArray
     predicted_positive: npt.NDArray[np.bool_] | None  # from the labels; None without labels
     ids: list[str] | None
-    provenance: Provenance
     ranked: bool = False  # written by rank, best first
+
+    def implied_threshold(self) -> tuple[float, str]:
+        """Return the threshold that the predicted labels imply, and its origin."""
+        predicted = self.predicted_positive
+        if predicted is None:
+            return DEFAULT_THRESHOLD, "the default"
+        lowest = float(self.values[predicted].min(initial=np.inf))
+        highest = float(self.values[~predicted].max(initial=-np.inf))
+        if highest >= lowest:
+            return DEFAULT_THRESHOLD, "the default: no threshold separates the file's labels"
+        for usual in (DEFAULT_THRESHOLD, 0.0):
+            if highest <= usual < lowest:
+                return usual, "the file's labels"
+        if np.isfinite(highest):
+            return highest, "the file's labels"
+        return float(np.nextafter(lowest, -np.inf)), "the file's labels"
+
+    def in_order_of(self, ids: list[str], name: str, hint: str | None = None) -> Predictions:
+        """Return the rows in the order of ``ids``, which come from the file ``name``."""
+        assert self.ids is not None
+        index = {row_id: number for number, row_id in enumerate(ids)}
+        if len(index) < len(ids):
+            repeated = Counter(ids).most_common(1)[0][0]
+            what = f"the id '{repeated}' is repeated" if repeated else "some rows have no id"
+            raise DataError(f"{name}: {what}, so files cannot be joined", hint)
+        if len(self.ids) != len(ids) or set(self.ids) != index.keys():
+            apart = set(self.ids) ^ index.keys()
+            what = "an id is repeated"
+            if apart:
+                what = f"{len(apart):,} ids are in only one of them, such as '{max(apart)}'"
+            raise DataError(f"{name} and {self.name} do not have the same rows: {what}", hint)
+        order = np.empty(len(index), np.int64)
+        order[[index[row_id] for row_id in self.ids]] = np.arange(len(index))
+        predicted = self.predicted_positive
+        predicted = None if predicted is None else predicted[order]
+        return replace(self, values=self.values[order], predicted_positive=predicted, ids=ids)
 
 
 @dataclass(frozen=True)
@@ -215,7 +193,6 @@ class _Head:
 
     form: Literal["text", "bare", "tsv", "csv", "jsonl"]
     names: list[str]  # column names, if any
-    provenance: Provenance
     n_lines: int  # lines before the first row
     rest: bytes  # text already read, starting at the first row
 
@@ -231,9 +208,9 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
     text = chain([head.rest], pieces)
     ids: list[str] | None = None
     labels: npt.NDArray[np.floating[Any]] | None
-    provenance, ranked = head.provenance, RANK_COLUMN in head.names
+    ranked = RANK_COLUMN in head.names
     if head.form == "jsonl":
-        provenance, values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
+        values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
     else:
         if with_ids and ID in head.names:
             ids, values, labels = _named_rows(text, name, head)
@@ -253,13 +230,12 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
                 f"{name}: contains no ids to join by",
                 Message("run predict with {ids:True} on rows that end in an id (# name)"),
             )
-    return Predictions(name, values, positive, ids, provenance, ranked)
+    return Predictions(name, values, positive, ids, ranked)
 
 
 def _head(pieces: Iterator[bytes], name: str) -> _Head:
     """Read up to the first line that is neither blank nor a comment."""
     text = next(pieces, b"")
-    provenance: Provenance = "unknown"
     n_lines = 0
     while True:
         line, newline, rest = text.partition(b"\n")
@@ -270,8 +246,6 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
                 continue
         if line.strip() and not line.lstrip().startswith(b"#"):
             break
-        if statement := re.match(_STATEMENT, line.strip()):
-            provenance = statement.group(1).decode()  # type: ignore[assignment]
         if not newline:
             _refuse_empty(name)
         n_lines += 1
@@ -281,18 +255,16 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
         raise DataError(f"{where}: not a prediction file: the line is too long", EXPECTED)
     first = line.decode("utf-8", "backslashreplace").rstrip("\r")
     if first.lstrip().startswith("{"):
-        return _Head("jsonl", [], provenance, n_lines, text)
+        return _Head("jsonl", [], n_lines, text)
     for form, separator in (("tsv", "\t"), ("csv", ",")):
         if VALUE not in first:
             break
         names = fields_of(first, separator, f"{name}:{n_lines + 1}")
         if VALUE in names:
-            if OUT_OF_BAG_COLUMN in names and provenance == "unknown":
-                provenance = "out-of-bag"
-            return _Head(form, names, provenance, n_lines + 1, rest)  # type: ignore[arg-type]
+            return _Head(form, names, n_lines + 1, rest)  # type: ignore[arg-type]
     fields = first.partition("#")[0].split()
     if fields and all(map(is_number, fields[:2])):
-        return _Head("bare" if len(fields) == 1 else "text", [], provenance, n_lines, text)
+        return _Head("bare" if len(fields) == 1 else "text", [], n_lines, text)
     raise _wrong_kind(name, n_lines + 1, first, fields)
 
 
@@ -402,11 +374,10 @@ def _json_label(label: Any, where: str) -> float:
 
 def _json_lines(
     text: Iterable[bytes], name: str, head: _Head, with_ids: bool
-) -> tuple[Provenance, FloatArray, npt.NDArray[np.bool_] | None, list[str] | None, bool]:
+) -> tuple[FloatArray, npt.NDArray[np.bool_] | None, list[str] | None, bool]:
     values: list[float] = []
     labels: list[float] = []
     ids: list[str] = []
-    provenance = head.provenance
     ranked = False
     for number, line in _lines(text, name, head.n_lines):
         where = f"{name}:{number}"
@@ -421,8 +392,6 @@ def _json_lines(
             raise DataError(f"{where}: only some of the rows have a label", EXPECTED)
         if with_ids:
             ids.append(str(record.get(ID, "")))
-        if OUT_OF_BAG_COLUMN in record and provenance == "unknown":
-            provenance = "out-of-bag"
         ranked |= RANK_COLUMN in record
     positive = np.array(labels) == 1 if labels else None
-    return provenance, np.array(values), positive, ids if with_ids else None, ranked
+    return np.array(values), positive, ids if with_ids else None, ranked

@@ -4,7 +4,7 @@ Let a be the fraction of P that is negative and b the fraction of U that is posi
 threshold, the fractions predicted positive are (1-a) TPR + a FPR in P and b TPR + (1-b) FPR in U.
 This module solves these two linear equations for TPR and FPR. With a = 0, the result is the
 contingency table of Claesen, Davis, De Smet and De Moor (2015, arXiv:1504.06837). Precision is
-computed at U's prevalence, b, or at another prevalence.
+computed at U's prevalence, b.
 """
 
 from __future__ import annotations
@@ -27,15 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Contamination:
-    """The contamination a of P and b of U, and the prevalence to assume for precision."""
+    """The contamination a of P and b of U."""
 
     a: float
     b: float
-    assumed_prevalence: float | None = None  # None: U's prevalence, b
-
-    @property
-    def prevalence(self) -> float:
-        return self.b if self.assumed_prevalence is None else self.assumed_prevalence
 
     def rates(
         self, recall: npt.ArrayLike, fraction: npt.ArrayLike
@@ -49,9 +44,9 @@ class Contamination:
         )
 
     def precision(self, tpr: FloatArray, fpr: FloatArray) -> FloatArray:
-        """Return the precision at the assumed prevalence, clipped to 0..1."""
-        hit = self.prevalence * tpr
-        predicted = hit + (1 - self.prevalence) * fpr
+        """Return the precision at U's prevalence, clipped to 0..1."""
+        hit = self.b * tpr
+        predicted = hit + (1 - self.b) * fpr
         ratio = np.divide(hit, predicted, out=np.ones_like(predicted), where=predicted > 0)
         return np.where(hit <= 0, 0.0, np.clip(ratio, 0.0, 1.0))
 
@@ -90,15 +85,15 @@ def _area_between(
     """Integrate precision over recall along segments where only rows of U are added."""
     fallen = end[0] - start[0]
     first, last = known.precision(*start), known.precision(*end)
-    predicted = known.prevalence * start[0] + (1 - known.prevalence) * start[1]
-    more = known.prevalence * end[0] + (1 - known.prevalence) * end[1] - predicted
+    predicted = known.b * start[0] + (1 - known.b) * start[1]
+    more = known.b * end[0] + (1 - known.b) * end[1] - predicted
     smooth = (more > 0) & (predicted > 0) & (first < 1) & (last > 0)
     safe = np.where(smooth, predicted, 1.0)
     slope = fallen / np.where(smooth, more, 1.0)
     curved = slope * fallen + (start[0] - slope * safe) * slope * np.log1p(
         np.where(smooth, more, 0.0) / safe
     )
-    return np.where(smooth, known.prevalence * curved, fallen * (first + last) / 2)
+    return np.where(smooth, known.b * curved, fallen * (first + last) / 2)
 
 
 def at_threshold(
@@ -113,33 +108,29 @@ def at_threshold(
 
 
 @dataclass(frozen=True)
-class CorrectedFigure(Interval):
-    """A figure at the central contamination, with an interval over the whole range."""
+class KnownContamination:
+    """What is known about contamination: the bounds of a and of b."""
 
-    least: float  # bounds over the range of contamination, without sampling error
-    most: float
+    a: tuple[float, float]
+    b: tuple[float, float] | None  # None: estimate it
+    middle: float | None = None  # the value of b, if it is not the mean of its bounds
 
 
-def contamination_grid(
-    a: tuple[float, float],
-    b: tuple[float, float],
-    prevalence: float | None = None,
-    middle: float | None = None,
-) -> list[Contamination]:
-    """Return all pairs of ends and midpoints, midpoints first; ``middle`` replaces b's midpoint."""
+def contamination_grid(known: KnownContamination) -> list[Contamination]:
+    """Return all pairs of ends and midpoints, midpoints first."""
+    assert known.b is not None
 
     def points(bounds: tuple[float, float], between: float | None) -> list[float]:
         low, high = bounds
         return [low] if low == high else [(low + high) / 2 if between is None else between, *bounds]
 
-    return [
-        Contamination(*pair, prevalence) for pair in product(points(a, None), points(b, middle))
-    ]
+    pairs = product(points(known.a, None), points(known.b, known.middle))
+    return [Contamination(*pair) for pair in pairs]
 
 
 def corrected_areas(
     ranking: ScoredLabels, cases: Sequence[Contamination], n_replicates: int, seed: int
-) -> dict[str, CorrectedFigure]:
+) -> dict[str, Interval]:
     """Return areas corrected for each contamination; the first case is the one to report."""
 
     def statistics(some: ScoredLabels) -> dict[str, FloatArray]:
@@ -162,7 +153,7 @@ def corrected_areas(
 
 def corrected_at_threshold(
     table: Confusion, cases: Sequence[Contamination], n_replicates: int, seed: int
-) -> dict[str, CorrectedFigure]:
+) -> dict[str, Interval]:
     """Return corrected figures at a threshold, from the confusion matrix of P against U."""
     rng = randomness.generator(seed, randomness.RATES_AT_THRESHOLD)
     n_pos, n_unl = table.tp + table.fn, table.fp + table.tn
@@ -175,14 +166,8 @@ def corrected_at_threshold(
     return {name: _figure([(of[name], many[name]) for of, many in pairs]) for name in exact[0]}
 
 
-def _figure(cases: Sequence[tuple[FloatArray, FloatArray]]) -> CorrectedFigure:
-    """Combine the values and replicates for all contaminations into one figure."""
-    values = [float(value) for value, _ in cases]
+def _figure(cases: Sequence[tuple[FloatArray, FloatArray]]) -> Interval:
+    """Return the figure for the first contamination, with an interval over all of them."""
     bounds = [percentile_interval(float(value), drawn) for value, drawn in cases]
-    return CorrectedFigure(
-        value=values[0],
-        low=min(bound.low for bound in bounds),
-        high=max(bound.high for bound in bounds),
-        least=min(values),
-        most=max(values),
-    )
+    low, high = min(bound.low for bound in bounds), max(bound.high for bound in bounds)
+    return Interval(bounds[0].value, low, high)

@@ -22,7 +22,7 @@ from resvm_cli.rows import FloatArray, IntArray
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-AREAS = ("average_precision", "pr_auc_trapezoid", "pr_auc_interpolated", "roc_auc")
+AREAS = ("average_precision", "pr_auc_trapezoid", "roc_auc")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,17 +67,6 @@ class ScoredLabels:
             (strictly - before).astype(np.float64),
             (at_or_above - strictly).astype(np.float64),
             np.asarray(len(low) - at_or_above[-1], np.float64),
-        )
-
-    def reweighted(self, prevalence: float) -> ScoredLabels:
-        """Weight the negatives so that this fraction of all rows is positive."""
-        weight = (1 - prevalence) / prevalence * self.n_positives / self.n_negatives
-        return ScoredLabels(
-            self.thresholds,
-            self.positives,
-            self.above * weight[..., None],
-            self.tied * weight[..., None],
-            self.below * weight,
         )
 
     def merged(self, n_blocks: int) -> ScoredLabels:
@@ -152,21 +141,6 @@ class ScoredLabels:
         area = (self.positives * (before + after)).sum(axis=-1) / (2 * self.n_positives)
         return np.asarray(area)
 
-    def pr_auc_interpolated(self) -> FloatArray:
-        """Return the area under the PR curve, interpolated as in Davis and Goadrich (2006).
-
-        Between two points, tp and fp increase at a fixed ratio, so precision follows a hyperbola,
-        which is integrated exactly (Keilwagen et al. 2014).
-        """
-        grown = self.positives
-        tp_before = self.tp - grown
-        start = tp_before + self.fp - self.tied
-        used = grown > 0
-        rate = 1 + np.divide(self.tied, grown, out=np.zeros_like(start), where=used)
-        growth = np.divide(rate * grown, start, out=np.zeros_like(start), where=start > 0)
-        curved = (tp_before - start / rate) * np.log1p(growth)
-        return np.asarray(((grown + curved) / rate).sum(axis=-1) / self.n_positives)
-
     def roc_auc(self) -> FloatArray:
         """Return the probability that a positive scores above a negative; ties count half."""
         beaten = self.n_negatives[..., None] - self.fp + self.tied / 2
@@ -191,12 +165,6 @@ class ScoredLabels:
     def areas(self) -> dict[str, Any]:
         return {name: getattr(self, name)() for name in AREAS}
 
-    def best_f1(self) -> tuple[FloatArray, IntArray]:
-        """Return the largest F1, and the last block predicted positive at that point."""
-        f1 = 2 * self.tp / (self.tp + self.fp + self.n_positives[..., None])
-        best = f1.argmax(axis=-1)
-        return np.take_along_axis(f1, best[..., None], -1)[..., 0], best
-
     def recovered_at(self, depth: float) -> FloatArray:
         """Return the expected number of positives in the top ``depth`` rows."""
         length = self.positives + self.tied
@@ -215,41 +183,6 @@ class ScoredLabels:
     def enrichment_at(self, depth: int) -> FloatArray:
         """Return the precision in the top ``depth`` rows relative to a random ranking."""
         return self.recall_at(depth) * (self.n_positives + self.n_negatives) / depth
-
-    def screened_to_recover(self, recall: float) -> FloatArray:
-        """Return the fraction of all rows that must be screened to reach this recall."""
-        wanted = np.ceil(np.round(recall * self.n_positives, 9))[..., None]
-        block = (self.tp >= wanted).argmax(axis=-1)[..., None]
-
-        def there(array: FloatArray) -> FloatArray:
-            return np.take_along_axis(array, block, -1)
-
-        positives, tied = there(self.positives), there(self.tied)
-        before = there(self.tp) - positives
-        start = before + there(self.fp) - tied
-        # in a random order of p + t rows, the expected rank of the j-th of p positives is
-        # j (p + t + 1) / (p + 1)
-        depth = start + (wanted - before) * (positives + tied + 1) / (positives + 1)
-        return np.asarray(depth[..., 0] / (self.n_positives + self.n_negatives))
-
-    def bedroc(self, alpha: float) -> FloatArray:
-        """Return BEDROC (Truchon and Bayly 2007), which puts most weight on the top 1/alpha.
-
-        Each positive has weight exp(-alpha rank / n). The sum is scaled from 0 (worst) to 1 (best).
-        """
-        n_rows = self.n_positives + self.n_negatives
-        rate = (alpha / n_rows)[..., None]
-        length = self.positives + self.tied
-        start = self.tp + self.fp - length
-        # the mean weight in a tied block, from a geometric sum
-        block = np.exp(-rate * start) * -np.expm1(-rate * length) / np.expm1(rate)
-        mean = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
-        weight = (self.positives * mean).sum(axis=-1)
-        rate = rate[..., 0]
-        best = -np.expm1(-rate * self.n_positives) / np.expm1(rate)
-        worst = best * np.exp(-rate * self.n_negatives)
-        with np.errstate(invalid="ignore"):  # nan if there are no negatives
-            return np.asarray((weight - worst) / (best - worst))
 
 
 def depth_of(fraction: float, n_rows: int) -> int:

@@ -96,7 +96,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool =
         why, hint = _why_missing(manifest["method"])
         raise ModelError(
             f"{path}: contains no out-of-bag values of known positives: {why}",
-            Message(hint + ", or set {threshold} to a number, top=K or fraction=F"),
+            Message(hint + ", or set {threshold} to a number"),
         )
     name = f"{path}/{OUT_OF_BAG}"
     text = read_verified(name, entry)

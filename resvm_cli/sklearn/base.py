@@ -39,15 +39,8 @@ from resvm_cli.api.matrices import PathName, refuse_lossy, require_same_order
 from resvm_cli.errors import ModelError, ParameterError, warn_caller
 from resvm_cli.parameters import SHARED_NAMES, MethodName, check_contamination
 from resvm_cli.rows import FloatArray
-from resvm_cli.sklearn.scoring import pu_roc_auc
-from resvm_cli.sklearn.translation import (
-    CLEAR_PAIRS,
-    TunedParameters,
-    engine_labels,
-    find_classes,
-    find_positive,
-    stored_parameters,
-)
+from resvm_cli.sklearn.scoring import CLEAR_PAIRS, find_classes, find_positive, pu_roc_auc
+from resvm_cli.training.choice import stored_parameters
 from resvm_cli.training.train import unfinished_note
 
 # Estimator parameters that the engine does not have.
@@ -65,6 +58,18 @@ TRAINING_ROWS = [
 ]
 
 Estimator = TypeVar("Estimator", bound="PUClassifier")
+
+
+class TunedParameters(dict[str, Any]):
+    """Parameters chosen by ``tune``, with a short repr that leaves out digests."""
+
+    def __repr__(self) -> str:
+        chosen = [
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.items()
+            if isinstance(value, (int, float, str)) and name not in ("kind", "format", "seed")
+        ]
+        return f"<tuned: {', '.join(chosen)}>"
 
 
 def _has_fractions(estimator: PUClassifier) -> bool:
@@ -354,7 +359,10 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             raise ModelError(
                 f"{os.fspath(path)}: contains a {fitting[model.method]}, not a {cls.__name__}"
             )
-        found = cls(**stored_parameters(cls, model))
+        stored = stored_parameters(model.stored.plan, model.decision)
+        declared = signature(cls).parameters
+        stored["random_state"] = stored.pop("seed", declared["random_state"].default)
+        found = cls(**{name: value for name, value in stored.items() if name in declared})
         found.classes_ = np.unique(classes)
         if len(classes) != 2 or len(found.classes_) != 2:
             raise ParameterError(
@@ -390,7 +398,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self.positive_label_ = find_positive(self.classes_, self.positive_label)
         if self.positive_label is None and self.classes_.tolist() in CLEAR_PAIRS:
             return rows, labels, None, negative  # the engine warns if most rows are positive
-        return rows, *engine_labels(labels, self.positive_label_, negative)
+        label = self.positive_label_
+        return rows, labels, label.item() if hasattr(label, "item") else label, negative
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)

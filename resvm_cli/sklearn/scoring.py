@@ -1,4 +1,4 @@
-"""Scorers that need no negatives, and folds that all contain known positives.
+"""Which label is positive, scorers that need no negatives, and folds that contain known positives.
 
 ``pu_roc_auc`` is the default because it needs no threshold and preserves the order of models. If
 the known positives are a random sample of all positives, the expected ROC AUC of P against U is
@@ -16,12 +16,60 @@ import numpy.typing as npt
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
 
-from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.errors import DataError, ParameterError, warn_caller
 from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.rows import IntArray
 
+CLEAR_PAIRS = ([0, 1], [-1, 1])  # pairs of labels in which only 1 can be the positive one
+NUMBERED = (
+    "StackingClassifier and VotingClassifier replace the sorted labels with 0 and 1: inside them,"
+    " set {positive_label} to 0 or 1"
+)
 _area = make_scorer(roc_auc_score, response_method=("decision_function", "predict_proba"))
+
+
+def find_classes(labels: npt.NDArray[Any], negative: Any) -> npt.NDArray[Any]:
+    """Return the labels of known positives and unlabeled rows, sorted; there must be two."""
+    others: npt.NDArray[Any] = labels
+    if negative is not None:
+        others = labels if np.ndim(negative) else labels[labels != negative]
+        if np.ndim(negative) or len(np.unique(others)) != 2:
+            raise ParameterError(
+                "{negative_label} is {value!r}; expected a label of y that leaves two others",
+                value=negative,
+            )
+    kind = type_of_target(others, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {kind}."
+        )
+    classes = np.unique(others)
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class, {classes[0]!r}; two are needed")
+    return classes
+
+
+def find_positive(classes: npt.NDArray[Any], chosen: Any) -> Any:
+    """Return the class that marks known positives: the chosen one, or else the larger."""
+    labels = classes.tolist()
+    if chosen is None:
+        if labels not in CLEAR_PAIRS:
+            text = (
+                f"{labels[1]!r} is taken as the label of known positives and {labels[0]!r} as"
+                " the label of unlabeled rows; set positive_label to be sure"
+            )
+            warn_caller([text])
+        return classes[1]
+    if chosen not in labels:
+        raise ParameterError(
+            "{positive_label} is {value!r}, but y has {there}",
+            NUMBERED if labels == [0, 1] else None,
+            value=chosen,
+            there=" and ".join(map(repr, labels)),
+        )
+    return classes[labels.index(chosen)]
 
 
 def pu_roc_auc(

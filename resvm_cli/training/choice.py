@@ -15,6 +15,8 @@ from typing import Any
 
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.json_files import read_json
+from resvm_cli.model.model_plan import ModelPlan
+from resvm_cli.model.plan import Plan
 from resvm_cli.parameters import (
     FEATURE_KERNELS,
     KERNEL_NAMES,
@@ -285,3 +287,33 @@ def merged(
         scale = setting.get("scale") if own else None
         found.append(Setting(replace(params, **chosen), weight, scale))
     return found
+
+
+def stored_parameters(plan: ModelPlan | None, decision: RuleName) -> dict[str, Any]:
+    """Return the parameters that train the model of this plan again."""
+    if plan is None:
+        return {}
+    # quantiles can be used alongside another scaling of the data
+    scale = next((kind for kind in plan.scalings if kind != "quantile"), "quantile")
+    settings = [
+        Setting(_planned_parameters(each), weight, None if each.scale == scale else each.scale)
+        for each, weight in zip(plan.plans, plan.weights, strict=True)
+    ]
+    found: dict[str, Any] = {"seed": plan.seed, "decision": decision}
+    found |= {
+        name: getattr(plan.plans[0], name) for name in ("tolerance", "solver", "bias", "w_neg")
+    }
+    if len(settings) == 1:
+        return {**vars(settings[0].params), **found, "scale": scale or "none"}
+    return {**found, "params": best_json(settings, decision, scale, {}, {})}
+
+
+def _planned_parameters(plan: Plan) -> MethodParameters:
+    """Return the parameters of one setting of a model, except its seed and cache size."""
+    values = {**vars(plan.kernel), **vars(plan), "kernel": plan.kernel.name}
+    values["feature_weights"] = plan.feature_weights
+    values["gamma"] = plan.kernel.gamma or "scale"  # linear kernels have no gamma
+    if plan.w_pos is not None:
+        del values["c_pos"]
+    names = [name for name in METHOD_TABLE if name in values and name not in ("seed", "cache_mb")]
+    return MethodParameters(**{name: values[name] for name in names})

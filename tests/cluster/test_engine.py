@@ -362,7 +362,11 @@ def test_rows_arrive_to_the_byte(cluster):
 def test_predictions_have_the_bytes_of_one_machine(cluster, problem, model, tmp_path):
     there = ["--cluster", cluster.address]
     text = (problem / "test.svm").read_bytes()
-    for more in ([], ["--format", "csv", "--votes", "--ids"], ["-T", "top=7", "--member-values"]):
+    for more in (
+        [],
+        ["--format", "csv", "--votes", "--ids"],
+        ["-T", "recall=0.9", "--member-values"],
+    ):
         here = run_resvm("predict", model, problem / "test.svm", *more)
         ran = run_resvm("predict", model, problem / "test.svm", *more, *there)
         assert (ran.code, ran.err) == (here.code, ran.err)

@@ -5,21 +5,18 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import tempfile
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resvm_cli.errors import DataError, FileError
-from resvm_cli.files import streams
+from resvm_cli.errors import DataError
 from resvm_cli.files.predictions import (
-    BlockSpool,
     PredictionBlock,
+    Predictions,
     format_block,
     format_header,
-    labeled,
     read_predictions,
 )
 
@@ -57,7 +54,6 @@ def test_every_format_is_read_back(form, votes, members, named, tmp_path):
         assert found.values.tolist() == some.decision_values.tolist()
         assert found.predicted_positive.tolist() == [True, False, False, True]
         assert found.ids == (ids if with_ids else None)
-        assert found.provenance == "unknown"
 
 
 @settings(max_examples=30)
@@ -77,21 +73,21 @@ def test_bare_numbers_have_no_labels_and_may_be_compressed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "provenance"),
+    ("text", "ranked"),
     [
-        (b"# values: out-of-bag\n1 0.5\n", "out-of-bag"),
-        (b"\n# by hand\n# values: held-out\n0.5\n", "held-out"),
-        (b"# values: trained-on\nid\tlabel\tdecision_value\nx\t1\t2\n", "trained-on"),
-        (b"rank\tid\tknown\tdecision_value\tvotes\tmembers\n1\tx\t0\t0.5\t0.5\t44\n", "out-of-bag"),
-        (b'{"id": "x", "decision_value": 0.5, "members": 44}\n', "out-of-bag"),
-        (b"# values: guessed\n1 0.5\n", "unknown"),
+        (b"# values: out-of-bag\n1 0.5\n", False),
+        (b"\n# by hand\n# and so on\n0.5\n", False),
+        (b"# a comment\nid\tlabel\tdecision_value\nx\t1\t0.5\n", False),
+        (b"rank\tid\tknown\tdecision_value\tvotes\tmembers\n1\tx\t0\t0.5\t0.5\t44\n", True),
+        (b'{"rank": 1, "id": "x", "decision_value": 0.5, "members": 44}\n', True),
     ],
 )
-def test_a_file_may_say_where_its_values_come_from(text, provenance, tmp_path):
+def test_comments_come_before_the_first_row_and_rankings_are_recognized(text, ranked, tmp_path):
     path = tmp_path / "p"
     path.write_bytes(text)
     for with_ids in (False, b"id" in text):
-        assert read_predictions(str(path), with_ids=with_ids).provenance == provenance
+        found = read_predictions(str(path), with_ids=with_ids)
+        assert (found.values.tolist(), found.ranked) == ([0.5], ranked)
 
 
 def test_a_byte_order_mark_and_crlf_do_no_harm(tmp_path):
@@ -202,54 +198,38 @@ def test_no_rows_are_no_lines(form):
     assert format_block(form, nothing) == b""
 
 
-def kept_block(size, votes=False, members=0, ids=None):
-    return PredictionBlock(
-        labels=np.ones(size, np.int64),
-        decision_values=np.linspace(-1, 1, size),
-        votes=np.linspace(0, 1, size) if votes else None,
-        member_values=np.arange(size * members, dtype=float).reshape(size, members)
-        if members
-        else None,
-        ids=ids,
-    )
+finite = st.floats(-1e6, 1e6)
 
 
-@pytest.mark.parametrize("memory", [1, 1 << 25])
-def test_blocks_are_read_back_in_order_as_often_as_wanted(memory, monkeypatch):
-    monkeypatch.setattr(streams, "SPOOL_MEMORY", memory)
-    some = [
-        kept_block(3),
-        kept_block(1, votes=True, members=2),
-        kept_block(2, ids=["", "na\u00efve \udcff"]),
-        kept_block(1, ids=[""]),
-    ]
-    with BlockSpool() as kept:
-        for one in some:
-            kept.add(one)
-        for _ in range(2):
-            found = list(kept)
-            assert len(found) == len(some)
-            for one, again in zip(some, found, strict=True):
-                assert again.decision_values.tolist() == one.decision_values.tolist()
-                assert again.ids == one.ids
-                for name in ("votes", "member_values"):
-                    before, after = getattr(one, name), getattr(again, name)
-                    assert (before is None) == (after is None)
-                    assert before is None or np.array_equal(before, after)
+def implied(values, labels):
+    labels = None if labels is None else np.array(labels)
+    return Predictions("p", np.array(values), labels, None).implied_threshold()
 
 
-def test_labels_are_given_from_a_least_value_on():
-    assert labeled(kept_block(3), 0.0).labels.tolist() == [-1, 1, 1]
+@given(st.lists(finite, min_size=1, max_size=20), finite)
+def test_the_threshold_that_labels_imply_gives_the_labels_back(values, threshold):
+    numbers = np.array(values)
+    found, source = implied(numbers, numbers > threshold)
+    assert np.array_equal(numbers > found, numbers > threshold)
+    assert source == "the file's labels"
 
 
-def test_a_full_disk_is_said_plainly(monkeypatch):
-    class Full:
-        def write(self, data):
-            raise OSError(28, "No space left on device")
+@pytest.mark.parametrize(
+    ("values", "labels", "threshold"),
+    [
+        ([0.1, 0.9], [False, True], 0.5),
+        ([-0.1, 0.2], [False, True], 0.0),
+        ([0.6, 0.9], [False, True], 0.6),
+        ([0.1, 0.2], [False, False], 0.5),
+        ([0.6, 0.9], [True, True], 0.5),
+    ],
+)
+def test_a_usual_threshold_is_preferred_where_it_fits(values, labels, threshold):
+    assert implied(values, labels)[0] == threshold
 
-        def close(self):
-            pass
 
-    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda **options: Full())
-    with BlockSpool() as kept, pytest.raises(FileError, match="No space left"):
-        kept.add(kept_block(3))
+def test_labels_that_follow_no_threshold_leave_the_default():
+    found, source = implied([0.1, 0.9], [True, False])
+    assert found == 0.5
+    assert "no threshold separates the file's labels" in source
+    assert implied([3.0], None) == (0.5, "the default")

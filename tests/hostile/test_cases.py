@@ -61,7 +61,7 @@ OPTIONS = {
     "rank": ["-k", "--contamination-pos", "--contamination-unl", "--seed", "--n-models"],
     "tune": ["-c", "--n-pos", "-g", "-v", "--trials", "--metric",
              "--search", "--n-models", "--max-unl"],
-    "score": ["-T", "-k", "--prevalence", "--seed", "--contamination-pos", "--contamination-unl"],
+    "score": ["-T", "-k", "--seed", "--contamination-pos", "--contamination-unl"],
     "simulate": ["--n-pos", "--n-unl", "--contamination-pos", "--test-pos", "--decimals", "--seed",
                  "--labelling"],
     "predict": ["-T", "--format", "-j"],

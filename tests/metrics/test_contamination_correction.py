@@ -10,7 +10,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from resvm_cli.metrics import contamination_correction as correction
-from resvm_cli.metrics.contamination_correction import Contamination, contamination_grid
+from resvm_cli.metrics.contamination_correction import (
+    Contamination,
+    KnownContamination,
+    contamination_grid,
+)
 from resvm_cli.metrics.curves import Curve
 from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from tests.metrics.test_ranking import rankings
@@ -20,13 +24,15 @@ SHIFT = 1.5
 
 @settings(max_examples=50)
 @given(rankings())
-def test_without_contamination_the_areas_are_the_usual_ones(case):
-    ranking = ScoredLabels.from_scores(*case)
-    prevalence = float(ranking.n_positives / (ranking.n_positives + ranking.n_negatives))
-    clean = Contamination(0.0, 0.0, prevalence)
-    assert correction.roc_auc(ranking, clean) == pytest.approx(ranking.roc_auc(), abs=1e-12)
-    plain = ranking.average_precision()
-    assert correction.average_precision(ranking, clean) == pytest.approx(plain, abs=1e-12)
+def test_with_a_copy_of_p_in_u_the_areas_are_those_of_p_against_the_rest(case):
+    positive, scores = case
+    plain = ScoredLabels.from_scores(positive, scores)
+    known = np.concatenate([np.ones(positive.sum(), bool), np.zeros(len(scores), bool)])
+    mixed = ScoredLabels.from_scores(known, np.concatenate([scores[positive], scores]))
+    case = Contamination(0.0, float(positive.mean()))
+    assert correction.roc_auc(mixed, case) == pytest.approx(plain.roc_auc(), abs=1e-12)
+    expected = plain.average_precision()
+    assert correction.average_precision(mixed, case) == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.45), st.floats(0, 0.45))
@@ -68,11 +74,11 @@ def true_areas(prevalence):
 
 
 @pytest.mark.parametrize("a", [0.0, 0.1, 0.4])
-@pytest.mark.parametrize("prevalence", [None, 0.02])
-def test_from_noiseless_mixtures_the_true_areas_come_back(a, prevalence):
-    known = Contamination(a, 0.2, prevalence)
-    ranking = exact_mixture(a, 0.2)
-    roc, precision = true_areas(known.prevalence)
+@pytest.mark.parametrize("b", [0.05, 0.2])
+def test_from_noiseless_mixtures_the_true_areas_come_back(a, b):
+    known = Contamination(a, b)
+    ranking = exact_mixture(a, b)
+    roc, precision = true_areas(b)
     assert correction.roc_auc(ranking, known) == pytest.approx(roc, abs=1e-3)
     assert correction.average_precision(ranking, known) == pytest.approx(precision, abs=6e-3)
 
@@ -94,37 +100,30 @@ def test_bands_hold_every_case_and_widen_with_the_ranges():
     rng = np.random.default_rng(0)
     scores = rng.standard_normal(1200) + SHIFT * (np.arange(1200) < 300)
     ranking = ScoredLabels.from_scores(np.arange(1200) < 200, scores)
-    point = correction.corrected_areas(ranking, contamination_grid((0.1, 0.1), (0.1, 0.1)), 200, 0)
-    cases = contamination_grid((0.05, 0.15), (0.05, 0.15))
+    point = correction.corrected_areas(ranking, [Contamination(0.1, 0.1)], 200, 0)
+    cases = contamination_grid(KnownContamination((0.05, 0.15), (0.05, 0.15)))
     assert (cases[0].a, cases[0].b, len(cases)) == (0.1, 0.1, 9)
     wide = correction.corrected_areas(ranking, cases, 200, 0)
+    exact = correction.corrected_areas(ranking, cases, 0, 0)  # without sampling error
     for name, one in point.items():
-        assert one.least == one.value == one.most
         assert one.low < one.value < one.high
         assert wide[name].value == pytest.approx(one.value)
-        assert wide[name].least < one.value < wide[name].most
         assert wide[name].low < one.low < one.high < wide[name].high
         function = getattr(correction, name)
         inside = [float(function(ranking, known)) for known in cases]
-        assert (wide[name].least, wide[name].most) == (min(inside), max(inside))
+        assert (exact[name].low, exact[name].high) == (min(inside), max(inside))
 
 
 def test_a_threshold_has_bands_too():
-    found = correction.corrected_at_threshold(
-        Confusion(160, 300, 40, 700), contamination_grid((0.0, 0.0), (0.1, 0.3)), 500, 0
-    )
+    table = Confusion(160, 300, 40, 700)
+    cases = contamination_grid(KnownContamination((0.0, 0.0), (0.1, 0.3)))
+    found = correction.corrected_at_threshold(table, cases, 500, 0)
     assert found["recall"].value == pytest.approx(0.8)
     assert found["recall"].low == pytest.approx(0.745, abs=0.015)
-    assert found["precision"].least == pytest.approx(0.1 * 0.8 / 0.3)
-    assert found["precision"].most == pytest.approx(0.3 * 0.8 / 0.3)
-
-
-def test_without_replicates_a_band_is_what_the_ranges_give():
-    ranking = exact_mixture(0.1, 0.2, 50)
-    for one in correction.corrected_areas(
-        ranking, contamination_grid((0, 0.1), (0.2, 0.2)), 0, 0
-    ).values():
-        assert (one.low, one.high) == (one.least, one.most)
+    exact = correction.corrected_at_threshold(table, cases, 0, 0)["precision"]
+    bounds = 0.1 * 0.8 / 0.3, 0.3 * 0.8 / 0.3
+    assert (exact.low, exact.high) == pytest.approx(bounds)
+    assert found["precision"].low < exact.low < exact.high < found["precision"].high
 
 
 def coverage(a, b, n_runs, n_pos=300, n_unl=3000, n_replicates=400):

@@ -101,7 +101,7 @@ def test_merged_blocks_move_neither_place_nor_width(monkeypatch):
 
     def figures(some):
         top = {f"precision_at_{k}": some.precision_at(k) for k in (10, 100)}
-        return some.areas() | top | {"screened": some.screened_to_recover(0.8)}
+        return some.areas() | top
 
     exact = intervals.bootstrap(ranking, figures, 1500, 0)
     monkeypatch.setattr(intervals, "MAX_BLOCKS", 200)
@@ -121,8 +121,7 @@ def test_screening_figures_have_intervals_too():
     def figures(some):
         return {
             "enrichment": some.enrichment_at(10),
-            "bedroc": some.bedroc(20.0),
-            "screened": some.screened_to_recover(0.8),
+            "recall": some.recall_at(100),
             "partial": some.partial_roc_auc(0.1),
         }
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 from sklearn import metrics as oracle
 
 from resvm_cli.errors import DataError
@@ -104,7 +103,6 @@ def test_all_ties_agree_and_one_positive_too(share):
     assert ranking.average_precision() == pytest.approx(share / 100)
     # why the trapezoidal area does not come first
     assert ranking.pr_auc_trapezoid() == pytest.approx((1 + share / 100) / 2)
-    assert ranking.pr_auc_interpolated() == pytest.approx(share / 100)
 
 
 def test_infinities_count_by_rank():
@@ -113,7 +111,7 @@ def test_infinities_count_by_rank():
     scores[:20], scores[20:40] = np.inf, -np.inf
     positive = rng.random(200) < 0.4
     ranks = np.unique(scores, return_inverse=True)[1]
-    for name in ("average_precision", "roc_auc", "pr_auc_trapezoid", "pr_auc_interpolated"):
+    for name in ("average_precision", "roc_auc", "pr_auc_trapezoid"):
         by_rank = getattr(ScoredLabels.from_scores(positive, ranks), name)()
         assert getattr(ScoredLabels.from_scores(positive, scores), name)() == by_rank
     agree(positive, ranks)
@@ -121,27 +119,6 @@ def test_infinities_count_by_rank():
 
 def test_both_zeros_are_one_score():
     agree(np.array([True, False, True, False]), np.array([0.0, -0.0, -0.0, 0.0]))
-
-
-@settings(max_examples=50)
-@given(rankings())
-def test_the_interpolated_area_is_the_integral_of_davis_and_goadrichs_curve(case):
-    positive, scores = case
-    total, tp, fp = 0.0, 0.0, 0.0
-    for score in np.unique(scores)[::-1]:
-        more_tp = float((scores[positive] == score).sum())
-        more_fp = float((scores[~positive] == score).sum())
-        if more_tp:
-            skew = more_fp / more_tp
-
-            def precision(grown, tp=tp, fp=fp, skew=skew):
-                top = tp + grown
-                return top / (top + fp + skew * grown) if top else 1 / (1 + skew) if not fp else 0
-
-            total += quad(precision, 0, more_tp, epsabs=1e-12, epsrel=1e-12)[0]
-        tp, fp = tp + more_tp, fp + more_fp
-    ours = ScoredLabels.from_scores(positive, scores).pr_auc_interpolated()
-    assert ours == pytest.approx(total / positive.sum(), abs=1e-9)
 
 
 @settings(max_examples=50)
@@ -192,34 +169,6 @@ def test_many_blocks_merged_change_areas_little():
     merged = ranking.merged(1000)
     assert len(merged.thresholds) == 1000
     assert merged.average_precision() == pytest.approx(ranking.average_precision(), abs=1e-3)
-
-
-@settings(max_examples=50)
-@given(rankings())
-def test_reweighting_equals_repeating_rows(case):
-    positive, scores = case
-    n_pos, n_neg = positive.sum(), (~positive).sum()
-    times = 3  # each negative three times
-    again = np.concatenate([np.flatnonzero(positive), np.repeat(np.flatnonzero(~positive), times)])
-    repeated = ScoredLabels.from_scores(positive[again], scores[again])
-    weighted = ScoredLabels.from_scores(positive, scores).reweighted(
-        n_pos / (n_pos + times * n_neg)
-    )
-    for name in ("average_precision", "pr_auc_interpolated", "roc_auc"):
-        assert getattr(weighted, name)() == pytest.approx(getattr(repeated, name)(), abs=1e-12)
-
-
-@settings(max_examples=50)
-@given(rankings())
-def test_the_best_f1_is_the_largest_of_all_thresholds(case):
-    positive, scores = case
-    ranking = ScoredLabels.from_scores(positive, scores)
-    value, block = ranking.best_f1()
-    precision, recall, thresholds = oracle.precision_recall_curve(positive, scores)
-    f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-300)
-    assert value == pytest.approx(f1.max())
-    reached = f1[:-1][thresholds == ranking.thresholds[int(block)]]
-    assert reached == pytest.approx(f1.max())
 
 
 def test_no_positives_nan_and_unequal_lengths_are_refused():
@@ -297,51 +246,6 @@ def test_figures_at_k_are_means_over_all_orders_of_ties(case):
         assert ranking.recall_at(depth) == pytest.approx(found / n_pos)
         random = depth * n_pos / n_rows
         assert ranking.enrichment_at(depth) == pytest.approx(found / random)
-
-
-@settings(max_examples=50)
-@given(small(), st.sampled_from((0.5, 0.8, 0.9)))
-def test_the_depth_to_recover_is_a_mean_over_all_orders_of_ties(case, share):
-    ranking, every = ScoredLabels.from_scores(*case), orders(*case)
-    wanted = np.ceil(share * every[0].sum())
-    depths = [np.flatnonzero(np.cumsum(order) >= wanted)[0] + 1 for order in every]
-    expected = np.mean(depths) / every.shape[1]
-    assert ranking.screened_to_recover(share) == pytest.approx(expected)
-
-
-def published_bedroc(order, alpha):
-    """RIE and BEDROC as printed by Truchon and Bayly (2007), equations 18 and 36."""
-    n_rows, n_pos = len(order), int(sum(order))
-    ratio = n_pos / n_rows
-    total = sum(np.exp(-alpha * (rank + 1) / n_rows) for rank in np.flatnonzero(order))
-    random = (1 - np.exp(-alpha)) / (np.exp(alpha / n_rows) - 1) * ratio
-    rie = total / random
-    factor = ratio * np.sinh(alpha / 2) / (np.cosh(alpha / 2) - np.cosh(alpha / 2 - alpha * ratio))
-    return rie * factor + 1 / (1 - np.exp(alpha * (1 - ratio)))
-
-
-@settings(max_examples=50)
-@given(small(), st.sampled_from((0.5, 20.0, 80.5)))
-def test_bedroc_is_the_published_formula_averaged_over_orders(case, alpha):
-    expected = np.mean([published_bedroc(order, alpha) for order in orders(*case)])
-    assert ScoredLabels.from_scores(*case).bedroc(alpha) == pytest.approx(expected, abs=1e-9)
-
-
-def test_bedroc_on_many_rows_is_the_published_formula():
-    rng = np.random.default_rng(0)
-    positive = rng.random(3000) < 0.02
-    scores = rng.permutation(3000) + 900.0 * positive
-    expected = published_bedroc(positive[np.argsort(-scores, kind="stable")], 20.0)
-    assert len(np.unique(scores)) < 3000  # a few ties, of which the order matters little
-    assert ScoredLabels.from_scores(positive, scores).bedroc(20.0) == pytest.approx(
-        expected, rel=1e-3
-    )
-
-
-def test_the_best_and_worst_rankings_have_bedroc_1_and_0():
-    positive = np.arange(100) < 5
-    assert ScoredLabels.from_scores(positive, -np.arange(100.0)).bedroc(20.0) == pytest.approx(1)
-    assert ScoredLabels.from_scores(positive, np.arange(100.0)).bedroc(20.0) == pytest.approx(0)
 
 
 @settings(max_examples=50)

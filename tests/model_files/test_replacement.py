@@ -10,7 +10,7 @@ import pytest
 
 from resvm_cli import api
 from resvm_cli.commands.predict.predict import predict, predict_files
-from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
+from resvm_cli.commands.predict.scoring import PredictRequest
 from resvm_cli.model_files import directory
 from resvm_cli.model_files.directory import load_with_out_of_bag
 from resvm_cli.running.run import Run
@@ -79,9 +79,7 @@ def test_a_reader_of_out_of_bag_values_sees_those_of_its_model(
 
     monkeypatch.setattr(directory, "load_out_of_bag", late)
     rows = str(problem / "test.svm")
-    request = PredictRequest(
-        str(target), rows, str(tmp_path / "out"), threshold=ThresholdRule("recall", 0.9)
-    )
+    request = PredictRequest(str(target), rows, str(tmp_path / "out"), recall=0.9)
     if reader == "predict":
         predict(request, Run())
     elif reader == "files":

@@ -281,9 +281,8 @@ OFFERED = {
     ("train", "--solver"): ("auto", "libsvm", "liblinear"),
     ("train", "--gamma"): ("auto", "scale"),
     ("predict", "--format"): ("text", "tsv", "csv", "jsonl"),
-    ("predict", "-T"): ("recall=", "top=", "fraction="),
+    ("predict", "-T"): ("recall=",),
     ("rank", "--format"): RANKING_FORMATS,
-    ("score", "--values"): ("held-out", "out-of-bag", "trained-on"),
     ("simulate", "--labelling"): ("random", "biased"),
     ("convert", "--missing"): MISSING_RULES,
 }
@@ -327,7 +326,7 @@ PATHS = {
     ("tune",): (("output",), (*TRAINING_FILES, "cluster")),
     ("score",): (
         ("plot", "html", "curve"),
-        ("labels", "positive_ids", "files", "model"),
+        ("labels", "positive_ids", "files"),
     ),
     ("rank",): (
         ("output", "html", "annotate", "why_out"),

@@ -25,7 +25,7 @@ from resvm_cli.running.run import done_when
 
 if TYPE_CHECKING:
     from resvm_cli.commands.predict.predict import FilesResult, PredictResult
-    from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
+    from resvm_cli.commands.predict.scoring import PredictRequest
     from resvm_cli.files.predictions import FormatName
 
 
@@ -67,9 +67,9 @@ def predict(
     json: bool = JSON,
     threshold: str | None = method_option(
         "-T, --threshold T",
-        "Predict rows above this decision value as positive; or give a goal: recall=0.9, top=100"
-        " or fraction=0.01.",
-        completions=("recall=", "top=", "fraction="),
+        "Predict rows above this decision value as positive; recall=0.9 chooses the value"
+        " that 90 % of the known positives exceed out of bag.",
+        completions=("recall=",),
         show_default="the model's own",
     ),
     decision: str | None = method_option(
@@ -88,9 +88,6 @@ def predict(
         "Fraction of U that is positive, for --probability.",
         show_default="estimated",
     ),
-    break_ties: bool = method_option(
-        "--break-ties", "Break ties between equal votes by the sum of the members' values."
-    ),
     zero_based: bool = ZERO_BASED,
     task: str | None = TASK,
     cluster: ClusterOptions,
@@ -108,9 +105,9 @@ def predict(
     """
     formats: tuple[FormatName, ...] = ("text", "tsv", "csv", "jsonl")
     format_name = parse_choice("--format", form, formats)
-    level = None if threshold is None else _threshold(threshold)
+    level, recall = _threshold(threshold)
     rule = None if decision is None else parse_choice("--decision", decision, RULE_NAMES)
-    if contamination_pos and not (probability or (threshold or "").startswith("recall=")):
+    if contamination_pos and recall is None and not probability:
         raise CommandLineError("--contamination-pos requires -T recall=R or --probability")
     if contamination_unl is not None and not probability:
         raise CommandLineError("--contamination-unl requires --probability")
@@ -144,10 +141,10 @@ def predict(
         target=output,
         form=format_name,
         threshold=level,
+        recall=recall,
         decision=rule,
         contamination_pos=contamination_pos,
         contamination_unl=contamination_unl,
-        break_ties=break_ties,
         votes=votes,
         member_values=member_values,
         probability=probability,
@@ -175,26 +172,17 @@ def predict(
         _print_prediction(predicted, request)
 
 
-def _threshold(text: str) -> float | ThresholdRule:
-    """Parse -T: a number, or the target that the threshold must reach."""
+def _threshold(text: str | None) -> tuple[float | None, float | None]:
+    """Parse -T: return a threshold, or the recall that it must reach."""
+    if text is None:
+        return None, None
     option = "-T/--threshold"
-    kind, equals, amount = text.partition("=")
-    if not equals:
-        return parse_number(option, text, "a number, recall=R, top=K or fraction=F")
-    from resvm_cli.commands.predict.scoring import ThresholdRule
-
-    if kind == "top":
-        if not (amount.isdecimal() and len(amount) < 17 and 0 < int(amount) < 2**53):
-            raise CommandLineError(f"{option} must be a positive number of rows, got '{text}'")
-        return ThresholdRule("top", int(amount))
-    if kind not in ("recall", "fraction"):
-        raise CommandLineError(
-            f"{option} must be a number, recall=R, top=K or fraction=F, got '{text}'"
-        )
-    share = parse_number(option, amount, "a fraction in (0, 1]")
-    if not 0 < share <= 1:
+    if not text.startswith("recall="):
+        return parse_number(option, text, "a number or recall=R"), None
+    recall = parse_number(option, text.removeprefix("recall="), "a fraction in (0, 1]")
+    if not 0 < recall <= 1:
         raise CommandLineError(f"{option} must be a fraction above 0 and at most 1, got '{text}'")
-    return ThresholdRule(kind, share)  # type: ignore[arg-type]
+    return None, recall
 
 
 def _show_files(result: FilesResult) -> None:

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, replace
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from resvm_cli.commands.predict.notes import InputNotes
 from resvm_cli.commands.predict.scoring import (
     BlockScorer,
+    InputNotes,
     PredictRequest,
     ScoredBlock,
-    ThresholdRule,
 )
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
 from resvm_cli.files.atomic import check_outputs, output
-from resvm_cli.files.predictions import (
-    BlockSpool,
-    FormatName,
-    PredictionBlock,
-    format_block,
-    format_header,
-    labeled,
-)
+from resvm_cli.files.predictions import format_header
 from resvm_cli.files.run_directory import OutputDirectory, output_names
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import STDIN, comes_at_once, file_digest
@@ -38,7 +27,6 @@ from resvm_cli.model_files.directory import StoredModel, load_with_out_of_bag
 from resvm_cli.model_files.out_of_bag_table import fitted_classes, unknown_probability
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.tables.inputs import RowInput
@@ -60,7 +48,7 @@ class PredictResult:
     n_rows: int
     n_positive: int
     decision: RuleName
-    threshold: float | None  # None: the requested number of top rows is positive
+    threshold: float
     n_unlike: int | None  # rows unlike the training rows; None if the model cannot tell
     notes: tuple[Text, ...]
 
@@ -113,9 +101,7 @@ def _made_from(request: PredictRequest, model: StoredModel, source: str) -> dict
 
 def load_model(request: PredictRequest) -> StoredModel:
     """Load the model with its out-of-bag values, which a recall threshold requires."""
-    rule = request.threshold
-    required = isinstance(rule, ThresholdRule) and rule.kind == "recall"
-    return load_with_out_of_bag(request.model, required=required)
+    return load_with_out_of_bag(request.model, required=request.recall is not None)
 
 
 def predict(request: PredictRequest, run: Run, model: StoredModel | None = None) -> PredictResult:
@@ -132,15 +118,13 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
     if request.decision == "mean" and model.ensemble.single:
         raise ParameterError("{decision:mean} does not apply to cwsvm, which has only one member")
     decision = request.decision or model.decision.rule
-    rule = request.threshold if isinstance(request.threshold, ThresholdRule) else None
     threshold = model.decision.thresholds[decision].value
-    if isinstance(request.threshold, float | int):
+    if request.threshold is not None:
         threshold = request.threshold
-    elif rule is not None and rule.kind == "recall":
-        threshold = _threshold_for_recall(request, model, decision, rule.amount, run)
-        rule = None
+    elif request.recall is not None:
+        threshold = _threshold_for_recall(request, model, decision, request.recall, run)
     classes = _classes(request, model, decision, run) if request.probability else None
-    scorer = BlockScorer(request, model, decision, threshold, rule is None, classes)
+    scorer = BlockScorer(request, model, decision, threshold, classes)
     with ExitStack() as opened:
         opened.enter_context(parallel.inner_threads_held())
         source = Source(request.source, once=request.annotate is None)
@@ -151,21 +135,22 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
         if request.annotate is not None:
             annotation = opened.enter_context(_annotation(request.annotate, rows))
         notes = InputNotes(scorer, rows)
-        blocks = _scored_blocks(scorer, rows, notes, run)
+        n_positive = 0
         with output(request.target) as write:
-            writer = _Writer(request.form, write, annotation)
-            if rule is None:
-                for block in blocks:
-                    writer.add(block.predictions, block.text)
-            else:
-                _write_top(rule, blocks, writer, run)
-        for text in notes.texts(writer.n_positive):
+            for number, block in enumerate(_scored_blocks(scorer, rows, notes, run)):
+                if not number:
+                    write(format_header(request.form, block.predictions))
+                write(block.text)
+                if annotation is not None:
+                    annotation.add(block.predictions)
+                n_positive += int((block.predictions.labels == 1).sum())
+        for text in notes.texts(n_positive):
             run.notice(text)
     return PredictResult(
         notes.n_rows,
-        writer.n_positive,
+        n_positive,
         decision,
-        threshold if rule is None else None,
+        threshold,
         None if scorer.usual is None else notes.n_unlike,
         tuple(run.notes),
     )
@@ -221,27 +206,6 @@ def _score_rows(scorer: BlockScorer, block: Block) -> tuple[Block, ScoredBlock]:
     return block, scorer.score(block)
 
 
-class _Writer:
-    """Writes predictions, with a header before the first, and counts the positive ones."""
-
-    def __init__(
-        self, form: FormatName, write: Callable[[bytes], object], annotation: Annotation | None
-    ) -> None:
-        self._form, self._write, self._annotation = form, write, annotation
-        self._begun = False
-        self.n_positive = 0
-
-    def add(self, block: PredictionBlock, text: bytes | None = None) -> None:
-        """Write a block; ``text`` is the block as formatted by a worker."""
-        if not self._begun:
-            self._write(format_header(self._form, block))
-            self._begun = True
-        self._write(format_block(self._form, block) if text is None else text)
-        if self._annotation is not None:
-            self._annotation.add(block)
-        self.n_positive += int((block.labels == 1).sum())
-
-
 def _threshold_for_recall(
     request: PredictRequest, model: StoredModel, decision: RuleName, recall: float, run: Run
 ) -> float:
@@ -284,39 +248,3 @@ def _classes(
             Message("{probability:True}: {why}; {hint}", why=unknown.message, hint=unknown.hint)
         )
     return classes
-
-
-def _write_top(
-    rule: ThresholdRule, blocks: Iterator[ScoredBlock], writer: _Writer, run: Run
-) -> None:
-    """Predict the top rows of the file as positive, after scoring all rows."""
-    wanted, n_rows = int(rule.amount), 0
-    best: FloatArray = np.zeros(0)
-    with BlockSpool() as spool:
-        for scored in blocks:
-            spool.add(scored.predictions)
-            n_rows += len(scored.predictions.labels)
-            if rule.kind == "top":
-                best = _largest(best, scored.predictions.decision_values, wanted)
-        if rule.kind == "fraction":
-            wanted = max(1, ceil(round(rule.amount * n_rows, 9)))
-            for block in spool:
-                best = _largest(best, block.decision_values, wanted)
-        least = float(best.min())
-        for block in spool:
-            writer.add(labeled(block, least))
-    if writer.n_positive > wanted:
-        run.notice(
-            f"{writer.n_positive:,} rows are predicted positive instead of {wanted:,}, because"
-            f" several are tied at {least:.6g}"
-        )
-    elif writer.n_positive < wanted:
-        run.notice(
-            f"only {n_rows:,} rows: all of them are predicted positive ({wanted:,} requested)"
-        )
-
-
-def _largest(kept: FloatArray, values: FloatArray, count: int) -> FloatArray:
-    """Return the ``count`` largest values of both arrays."""
-    both = np.concatenate([kept, values])
-    return both if len(both) <= count else np.partition(both, len(both) - count)[-count:]

@@ -1,24 +1,33 @@
-"""Score blocks of rows with a model, in local threads or on cluster workers."""
+"""Score blocks of rows with a model, and note what looks wrong about the rows.
+
+Blocks are scored in local threads or on cluster workers. Notes are on rows that the model was
+trained on, that are out of range, or that are unlike the training data.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.errors import DataError, Message, ParameterError, Text, listed
 from resvm_cli.files.predictions import FormatName, PredictionBlock, format_block
 from resvm_cli.files.streams import name_of
 from resvm_cli.files.svmlight import Block
-from resvm_cli.model.decisions import usual_range
+from resvm_cli.model.decisions import are_unlike, is_beyond_chance, is_other_share, usual_range
 from resvm_cli.model.ensemble import Decisions, Predictor
+from resvm_cli.model.pu_data import SAMPLE_ROWS
 from resvm_cli.model.scaling import FeatureRanges
 from resvm_cli.model_files.directory import StoredModel
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray, distinct
+from resvm_cli.rows import FloatArray, IntArray, RowDigest, Rows, distinct
 from resvm_cli.svm import kernels
+from resvm_cli.tables.inputs import RowInput
 
 if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
@@ -26,14 +35,10 @@ if TYPE_CHECKING:
 
 # A row is far away if all support vectors together add less than this fraction of the constant.
 NEGLIGIBLE = 1e-3
-
-
-@dataclass(frozen=True)
-class ThresholdRule:
-    """A target for the threshold: a recall, or how many rows to predict positive."""
-
-    kind: Literal["recall", "top", "fraction"]
-    amount: float
+# A few rows with features unseen in training do not mean that the data is different.
+FRACTION_NEW = 0.01
+SHOWN = 10  # features
+SETS = ("positive", "unlabeled", "negative")  # keys in a manifest; the last is optional
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,11 @@ class PredictRequest:
     source: str = "-"
     target: str = "-"
     form: FormatName = "text"
-    threshold: float | ThresholdRule | None = None  # None: the model's own
+    threshold: float | None = None  # None: the model's own
+    recall: float | None = None  # place the threshold so that it reaches this recall of P
     decision: RuleName | None = None  # None: the model's own
     contamination_pos: float | None = None  # None: 0 with a recall, else estimated
     contamination_unl: float | None = None  # for probability; None: estimated
-    break_ties: bool = False
     votes: bool = False
     member_values: bool = False
     probability: bool = False
@@ -91,7 +96,6 @@ class BlockScorer:
     model: StoredModel
     decision: RuleName
     threshold: float
-    formatted: bool
     classes: ClassMixture | None = None  # to compute the column probability
 
     @cached_property
@@ -127,7 +131,7 @@ class BlockScorer:
             n_new = len(distinct(block.rows.row_numbers[new]))
         return ScoredBlock(
             predictions,
-            format_block(self.request.form, predictions) if self.formatted else b"",
+            format_block(self.request.form, predictions),
             n_new,
             self._count_unlike(decisions, member_values),
             {} if self._ranges is None else self._ranges.count_outside(block.rows),
@@ -180,9 +184,6 @@ class BlockScorer:
             chances = np.full(len(values), np.nan)
             if self.classes is not None:
                 chances = self.classes.probability(values)
-        # means and a single SVM's values have no ties
-        if request.break_ties and self.decision == "votes" and not self.model.ensemble.single:
-            values = decisions.values_without_ties()
         return PredictionBlock(
             labels=decisions.labels(self.threshold, self.decision),
             decision_values=values,
@@ -191,3 +192,173 @@ class BlockScorer:
             ids=block.comments,
             probability=chances,
         )
+
+
+class InputNotes:
+    """Counts what looks wrong about the rows, block by block, and describes it at the end."""
+
+    def __init__(self, scorer: BlockScorer, rows: RowInput) -> None:
+        self._request, self._decision = scorer.request, scorer.decision
+        self._model = scorer.model
+        self._rows = rows
+        self._training_sets = _TrainingSets(scorer.model)
+        self._outside: Counter[int] = Counter()  # rows outside the range of each feature
+        self._n_new = self._n_named = self._n_unlike = 0
+        self.n_rows = 0
+
+    def add(self, block: Block, scored: ScoredBlock) -> None:
+        self.n_rows += len(block)
+        self._training_sets.add(block)
+        self._outside.update(scored.outside)
+        self._n_new += scored.n_new_features
+        self._n_named += sum(map(bool, block.comments or ()))
+        self._n_unlike += scored.n_unlike
+
+    @property
+    def n_unlike(self) -> int:
+        """How many rows are unlike the training rows by their values or by one feature."""
+        return max([self._n_unlike, *self._beyond().values()])
+
+    def texts(self, n_positive: int) -> Iterator[Text]:
+        """Yield the notes; ``n_positive`` rows are predicted positive."""
+        model, n_rows = self._model, self.n_rows
+        if sets := self._training_sets.found():
+            yield (
+                f"the model was trained on these rows ({' and '.join(sets)}), so their values are"
+                " optimistic; resvm rank scores each row only with members that have not seen it"
+            )
+        if self._n_new > FRACTION_NEW * n_rows:
+            yield (
+                f"{self._n_new:,} of {n_rows:,} rows have feature indices above"
+                f" {model.last_feature}, the largest in training"
+            )
+        if beyond := self._beyond():
+            features = listed([f"{name} in {count:,}" for name, count in beyond.items()], SHOWN)
+            yield (
+                f"values outside the range of the training rows: {features} of {n_rows:,} rows;"
+                " check that columns and units match the training data"
+            )
+        if are_unlike(self._n_unlike, n_rows):
+            yield (
+                f"{self._n_unlike:,} of {n_rows:,} rows are unlike the training rows: their"
+                " decision values lie outside the range of 99 % of the out-of-bag values, or they"
+                " are far from every support vector; check that they were preprocessed in the same"
+                " way"
+            )
+        if self._request.threshold is None and self._request.recall is None and not sets:
+            yield from self._share_note(n_positive)
+        if self._request.ids and not self._n_named:
+            yield self._no_ids()
+        if self._rows.features is not None:
+            from resvm_cli.tables.notes import notes_on_prediction
+
+            yield from notes_on_prediction(self._rows.features)
+
+    def _beyond(self) -> dict[str, int]:
+        """Return the features that are out of range in too many rows, with the number of rows."""
+        model = self._model
+        n_trained = min(model.manifest["data"]["unlabeled"]["rows"], SAMPLE_ROWS)
+        names = None if model.encoding is None else model.encoding.names
+        return {
+            str(feature) if names is None else names[feature - 1]: count
+            for feature, count in sorted(self._outside.items())
+            if are_unlike(count, self.n_rows)
+            and is_beyond_chance(count, self.n_rows, n_trained, model.last_feature + 1)
+        }
+
+    def _share_note(self, n_positive: int) -> Iterator[Text]:
+        """Yield a note if unusually many or few rows exceed the model's own threshold."""
+        model = self._model
+        threshold = model.decision.thresholds[self._decision]
+        table = None if model.out_of_bag is None else model.out_of_bag.by(self._decision)
+        if threshold.share is None or threshold.recall is None or table is None:
+            return
+        n_pos, n_unl = (model.manifest["data"][which]["rows"] for which in SETS[:2])
+        # the square root of a count has a standard deviation of about 1/2
+        n_scored = max(1, len(table[1]))
+        root = math.sqrt(threshold.share * n_scored)
+        low = max(0.0, root - 1.0) ** 2 / n_scored
+        # rows may resemble U, or P and U together
+        both = (threshold.recall * n_pos + threshold.share * n_unl) / (n_pos + n_unl)
+        high = max(min(1.0, (root + 1.5) ** 2 / n_scored), both)
+        if is_other_share(n_positive, self.n_rows, low, high):
+            yield (
+                f"{100 * n_positive / self.n_rows:.3g} % of the rows are predicted positive, but in"
+                f" training {100 * threshold.share:.3g} % of U and {100 * both:.3g} % of P and U"
+                " together were; unless you expect this, check that columns and units match the"
+                " training data"
+            )
+
+    def _no_ids(self) -> Text:
+        if self._rows.is_text:
+            return "no row has a trailing comment (# name) to use as its id"
+        if self._rows.features is None:
+            return "a sparse matrix has no row ids"
+        return Message("no row has an id; name the column that contains ids: {id_column:NAME}")
+
+
+class _TrainingSets:
+    """Detects by digests whether a file contains the rows that the model was trained on.
+
+    Computing digests takes about a tenth as long as parsing, and stops after as many rows as the
+    model was trained on. If P and U came from one table, or from one file and a list of ids, their
+    labels are unknown here. Such a file is recognized by its number of rows and nonzero values if
+    many of its first rows are support vectors.
+    """
+
+    def __init__(self, model: StoredModel) -> None:
+        data = model.manifest["data"]
+        self._sets = {which: data[which] for which in SETS if which in data}
+        self._ensemble = model.ensemble
+        self._label = model.manifest["labels"]["trained_on"]  # label of P in a labeled file
+        self._max_rows = sum(each["rows"] for each in self._sets.values())
+        self._n_rows = self._n_values = 0
+        self._first: Rows | None = None
+        self._digests = {True: RowDigest(), False: RowDigest()}
+
+    def add(self, block: Block) -> None:
+        self._n_rows += len(block)
+        if self._n_rows > self._max_rows:
+            return
+        rows = block.rows.without_zeros()
+        self._n_values += len(rows.values)
+        self._first = rows if self._first is None else self._first
+        known = None if self._label is None else block.labels == self._label
+        if known is None or not known.any():
+            self._digests[False].add(block.rows)
+            return
+        for kind, digest in self._digests.items():
+            digest.add(block.rows.take(np.flatnonzero(known == kind)))
+
+    def found(self) -> list[str]:
+        """Return which of P and U the file consists of."""
+        if self._n_rows > self._max_rows:
+            return []
+        digests = {each.digest() for each in self._digests.values() if each.n_rows}
+        found = [
+            letter
+            for letter, each in zip("PU", self._sets.values(), strict=False)
+            if each["sha256"] in digests
+        ]
+        return found or (["P", "U"] if self._is_whole() else [])
+
+    def _is_whole(self) -> bool:
+        """Whether the file seems to contain exactly the training rows."""
+        rows, ensemble = self._first, self._ensemble
+        counts = [each.get("nonzeros") for each in self._sets.values()]
+        if rows is None or None in counts or self._n_rows != self._max_rows:
+            return False
+        if self._n_values != sum(counts) or ensemble.is_precomputed:
+            return False
+        for group in ensemble.groups:
+            members = ensemble.members[group.columns]
+            if members[0].weights is not None:
+                continue  # linear members do not store support vectors
+            numbers = distinct(np.concatenate([member.support for member in members]))
+            support = ensemble.pool.take(numbers).content_hashes()
+            own = ensemble.scaled(rows, group).content_hashes()
+            if len(distinct(own)) < 0.9 * len(own):
+                return False  # rows repeat, so other rows may equal support vectors
+            expected = 0.5 * len(distinct(support)) * len(rows) / self._n_rows
+            return bool(np.isin(own, support).sum() >= max(1, expected))
+        return False

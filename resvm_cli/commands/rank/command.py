@@ -193,7 +193,7 @@ def _write(
 ) -> None:
     from resvm_cli.commands.rank import report
     from resvm_cli.commands.rank.listing import format_ranking
-    from resvm_cli.commands.rank.page import render_page
+    from resvm_cli.commands.rank.report import render_page
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.report import terminal
 

@@ -1,31 +1,35 @@
-"""The report of rank: a summary, JSON and reasons."""
+"""The report of rank: a summary, JSON, reasons, and the HTML page, which Python can write too."""
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.commands.rank.page import (
-    RECOVERED_FRACTIONS,
-    batch_text,
-    case_rows,
-    listed_rows,
-    sums,
-    uncounted,
-    unknown_text,
-)
+import numpy as np
+
+from resvm_cli import __version__
+from resvm_cli.files.streams import name_of
 from resvm_cli.report.terminal import as_json, print_json, say_row
 from resvm_cli.report.training import bags_of, rows_of
 
 if TYPE_CHECKING:
+    from resvm_cli.commands.rank.batch import BatchSummary
     from resvm_cli.commands.rank.fdr import FdrEstimate
+    from resvm_cli.commands.rank.listing import Listing
     from resvm_cli.commands.rank.rank import RankResult
-    from resvm_cli.commands.rank.reasons import Reasons
+    from resvm_cli.commands.rank.reasons import Contribution, Reasons
     from resvm_cli.metrics.intervals import Interval
+    from resvm_cli.rows import FloatArray
 
-
+RECOVERED_FRACTIONS = (0.5, 0.9)  # recall levels at which ranks are reported
+SHOWN_DEPTH = 50  # the summary shows cases for at most this many rows
+MAX_PAGE_ROWS = 200_000  # a page of 10 MB
+DRAWN_POINTS = 1500
+SHOWN_FEATURES, SHOWN_NAMES = 20, 8  # groups of correlated features, and names in a group
 RANKED_DEPTHS = (10, 100, 1000)
 MAX_SHOWN = 20  # rows whose reasons are printed
 
@@ -35,15 +39,11 @@ def show_ranking(result: RankResult) -> None:
     plan, request = result.plan, result.request
     rows = [
         ("data", rows_of(plan)),
-        (
-            "ensemble",
-            f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each trained on"
-            f" {bags_of(plan.plans)}; decision rule {request.rule}; seed {plan.seed}",
-        ),
+        ("ensemble", _ensemble(result)),
     ]
     if model := request.model or request.target:
         rows.append(("model", model))
-    rows.append(("ranked", f"{result.n_listed:,} {listed_rows(result)}, scored out of bag"))
+    rows.append(("ranked", f"{result.n_listed:,} {_listed_rows(result)}, scored out of bag"))
     recovery = result.recovery
     if recovery is not None:
         half, most = RECOVERED_FRACTIONS
@@ -60,11 +60,19 @@ def show_ranking(result: RankResult) -> None:
     if result.n_suspects is not None:
         rows.append(("suspects", f"{_suspects(result)} of the known positives look false"))
     elif request.audit:
-        rows.append(("suspects", uncounted(result.fdr_estimate)))
+        rows.append(("suspects", _uncounted(result.fdr_estimate)))
     if result.batch is not None:
         rows.append(("next", batch_text(result.batch)))
     for name, text in rows:
         say_row(name, text)
+
+
+def _ensemble(result: RankResult) -> str:
+    plan = result.plan
+    return (
+        f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each trained on"
+        f" {bags_of(plan.plans)}; decision rule {result.request.rule}; seed {plan.seed}"
+    )
 
 
 def _suspects(result: RankResult) -> str:
@@ -84,7 +92,7 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
         if estimate.claimed:
             rows.append(("positives", f"{_percent(fraction)} of U, estimated"))
         else:
-            rows += [("positives", unknown_text(estimate, fraction)), *case_rows(estimate)]
+            rows += [("positives", _unknown_text(estimate, fraction)), *_case_rows(estimate)]
     if estimate.fdr is not None:
         text = f"{estimate.n_listed:,} rows"
         if estimate.precision is not None:
@@ -166,17 +174,11 @@ def _estimate_json(estimate: FdrEstimate) -> dict[str, Any]:
 def show_reasons(reasons: Sequence[Reasons]) -> None:
     """Print what counts for and against the first rows, on stderr."""
     for one in reasons[:MAX_SHOWN]:
-        parts = ", ".join(f"{name} {amount:+.3g}" for name, amount in sums(one))
+        parts = ", ".join(f"{name} {amount:+.3g}" for name, amount in _sums(one))
         say_row("why", f"rank {one.rank:,}, {one.id}: {one.mean_value:.4g} = {parts}")
-        for name, found in (
-            ("for", one.positives),
-            ("against", one.unlabeled),
-            ("features", one.features),
-            ("effects", one.effect_terms),
-        ):
-            if found:
-                texts = (f"{each.name} ({each.amount:+.3g})" for each in found)
-                say_row("", f"{name}: {', '.join(texts)}")
+        for name, found in _terms(one):
+            texts = (f"{each.name} ({each.amount:+.3g})" for each in found)
+            say_row("", f"{name}: {', '.join(texts)}")
     if len(reasons) > MAX_SHOWN:
         left = len(reasons) - MAX_SHOWN
         say_row("", f"and {left:,} more rows: --why-out FILE writes all of them")
@@ -186,3 +188,261 @@ def reason_lines(reasons: Sequence[Reasons]) -> bytes:
     """Return one line of JSON per row."""
     texts = [json.dumps(as_json(asdict(one))) + "\n" for one in reasons]
     return "".join(texts).encode()
+
+
+def render_page(result: RankResult, command: str = "") -> bytes:
+    """Return the HTML page, with the names of the data files and the command if known."""
+    audit = result.request.audit
+    curve: dict[str, Any] | None = None
+    if (recovery := result.recovery) is not None:
+        found = np.arange(1, len(recovery.depths) + 1) / len(recovery.depths)
+        drawn = np.unique(np.linspace(0, len(found) - 1, DRAWN_POINTS).astype(int))
+        curve = {"rank": recovery.depths[drawn].tolist(), "share": _rounded(found[drawn])}
+    histogram = result.histogram
+    data = {
+        "heading": _heading(result),
+        "data": _data(result),
+        "command": command,
+        "audit": audit,
+        "tiles": list(_tiles(result)),
+        "n_unl": result.plan.rows_unl,
+        "notes": list(result.notes),
+        "made": _made(result),
+        "list": _columns(result.listing, result),
+        "why": _page_reasons(result.reasons),
+        "known": None if audit or result.known is None else _columns(result.known, result),
+        "importance": _importance(result),
+        "recovery": curve,
+        "histogram": histogram
+        and {
+            "edges": _rounded(histogram.edges),
+            "positive": histogram.positive.tolist(),
+            "other": histogram.other.tolist(),
+        },
+    }
+    from resvm_cli.report.charts import page
+
+    return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
+
+
+def _tiles(result: RankResult) -> Iterator[tuple[float | str, ...]]:
+    """Yield the figures at the top of the page: a label, the figure and perhaps its interval."""
+    yield _listed_rows(result) + " ranked", result.n_listed
+    yield "members", result.plan.n_models
+    if result.recovery is not None:
+        for fraction in RECOVERED_FRACTIONS:
+            name = f"{100 * fraction:.0f} % of known positives found by rank"
+            yield name, result.recovery.depth_of(fraction)
+    if (estimate := result.fdr_estimate) is not None:
+        if estimate.contamination_unl is not None:
+            name = "positives in U, estimated"
+            unl = estimate.contamination_unl
+            if estimate.claimed:
+                bounds = f"{100 * unl.low:.1f} to {100 * unl.high:.1f} %"
+                yield name, f"{100 * unl.value:.1f} %", *((bounds,) if result.resamples else ())
+            else:
+                at_most = f" (at most {_ceiling(unl)})" if unl.high < 1 else ""
+                yield name + at_most, "unknown"
+        if estimate.fdr is not None:
+            name = f"rows listed at a false discovery rate of {estimate.fdr:g}"
+            yield name, estimate.n_listed or 0
+        if estimate.n_unlike is not None:
+            yield "trusted negatives unlike the rows of P and U", estimate.n_unlike
+    if result.n_suspects is not None:
+        yield "suspects among known positives", result.n_suspects
+    if result.n_unscored:
+        yield "rows without a value", result.n_unscored
+    if result.batch is not None:
+        yield "rows to test next", result.batch.n_rows
+
+
+def _heading(result: RankResult) -> str:
+    """Return a heading that says what is listed, and from which file."""
+    source, audit = result.request.source, result.request.audit
+    path = source.data or (source.positives if audit else source.unlabeled)
+    of = "" if path is None else f" of {name_of(path)}"
+    if result.batch is not None:
+        return f"Rows{of} to test next"
+    return f"Known positives{of}, most suspicious first" if audit else f"Ranking{of}"
+
+
+def _data(result: RankResult) -> str:
+    plan, source = result.plan, result.request.source
+    of_p = of_u = whole = ""
+    if source.data is not None:
+        whole = f", from {name_of(source.data)}"
+        if source.positive_ids is not None:
+            of_p = f" (ids in {name_of(source.positive_ids)})"
+    elif source.positives is not None and source.unlabeled is not None:
+        of_p, of_u = f" from {name_of(source.positives)}", f" from {name_of(source.unlabeled)}"
+    of_n = f", {plan.rows_neg:,} known negatives" if plan.rows_neg else ""
+    unlabeled = f"{plan.rows_unl:,} unlabeled rows{of_u}"
+    return f"{plan.rows_pos:,} known positives{of_p}, {unlabeled}{of_n}{whole}"
+
+
+def _made(result: RankResult) -> list[str]:
+    notes = [
+        f"Made by resvm {__version__}: {_ensemble(result)}.",
+        "Each row is scored only by members that have not seen the row itself, any row of its"
+        " group, or any identical row.",
+    ]
+    if result.resamples:
+        notes.append(
+            f"95 % intervals of ranks come from {result.resamples} resamples of the members. They"
+            " show how much the order depends on the random bags, not on the data."
+        )
+    if result.n_suspects is not None:
+        notes.append(
+            "Suspects are the known positives with the lowest values. Their number is the number"
+            " of false positives expected from the given or estimated contamination of P."
+        )
+    elif result.recovery is not None:
+        notes.append(f"Suspects among the known positives are {_uncounted(result.fdr_estimate)}.")
+    else:
+        notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
+    if (estimate := result.fdr_estimate) is not None and estimate.why_unknown:
+        cases = [f" Expected positives: {text}." for _, text in _case_rows(estimate)]
+        notes.append(f"Precision is unknown: {estimate.why_unknown}.{''.join(cases)}")
+    if result.batch is not None:
+        notes.append(f"The list contains the rows to test next: {batch_text(result.batch)}.")
+    if result.reasons:
+        notes.append(
+            "Click an id to see the terms that add up to the row's mean value over the members that"
+            " have not seen it."
+        )
+    if len(result.listing) > MAX_PAGE_ROWS:
+        notes.append(f"The table shows only the first {MAX_PAGE_ROWS:,} rows.")
+    return notes
+
+
+def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
+    """Return the list as columns, which are more compact than rows."""
+    shown = listing.head(MAX_PAGE_ROWS)
+    kind = shown.known.astype(int)
+    if result.n_suspects and result.known is not None:
+        highest = result.known.values[result.n_suspects - 1]
+        kind[shown.known & (shown.values <= highest)] = 2
+    columns: dict[str, Any] = {
+        "id": [_printable(name) for name in shown.ids],
+        "kind": kind.tolist() if kind.any() else None,
+        "value": _rounded(shown.values),
+        "votes": _rounded(shown.votes, 3),
+        "members": shown.n_members.tolist(),
+        "low": None if shown.low is None else shown.low.tolist(),
+        "high": None if shown.high is None else shown.high.tolist(),
+        "further": {name: _rounded(column, 4) for name, column in shown.further.items()},
+    }
+    if (shown.ranks > np.arange(1, len(shown) + 1)).any():  # rows were left out
+        columns["rank"] = shown.ranks.tolist()
+    return columns
+
+
+def _printable(name: str) -> str:
+    """Return a name for the page, with bytes that are not UTF-8 replaced."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
+    return [None if math.isnan(value) else float(f"{value:.{digits}g}") for value in array.tolist()]
+
+
+def _importance(result: RankResult) -> list[tuple[str, float, float]]:
+    """Return the first groups of correlated features: names, importance and deviation."""
+    shown: list[tuple[str, float, float]] = []
+    by_group = itertools.groupby(result.importance, key=lambda one: one.group)
+    for _, some in itertools.islice(by_group, SHOWN_FEATURES):
+        group = list(some)
+        names = ", ".join(_printable(one.name) for one in group[:SHOWN_NAMES])
+        if len(group) > SHOWN_NAMES:
+            names += f" and {len(group) - SHOWN_NAMES:,} more"
+        one = group[0]
+        shown.append((names, float(f"{one.importance:.3g}"), float(f"{one.deviation:.3g}")))
+    return shown
+
+
+def _page_reasons(reasons: Sequence[Reasons]) -> list[dict[str, Any]]:
+    """Return names and amounts in the order in which the page shows them."""
+    return [
+        {
+            "sums": [[name, float(f"{amount:.4g}")] for name, amount in _sums(one)],
+            "lists": [
+                [name, [[each.name, float(f"{each.amount:.4g}")] for each in found]]
+                for name, found in _terms(one)
+            ],
+        }
+        for one in reasons
+    ]
+
+
+def _terms(reasons: Reasons) -> Iterator[tuple[str, Sequence[Contribution]]]:
+    """Yield the lists of largest terms that are not empty."""
+    for name, found in (
+        ("known positives that support it", reasons.positives),
+        ("rows of U that count against it", reasons.unlabeled),
+        ("features with the largest weight", reasons.features),
+        ("features with the largest effect", reasons.effect_terms),
+    ):
+        if found:
+            yield name, found
+
+
+def _sums(reasons: Reasons) -> Iterator[tuple[str, float]]:
+    """Yield the terms that add up to the value."""
+    for name, amount in (
+        ("known positives", reasons.of_positives),
+        ("rows of U", reasons.of_unlabeled),
+        ("features", reasons.of_features),
+        ("constant", reasons.constant),
+    ):
+        if amount is not None:
+            yield name, amount
+
+
+def batch_text(batch: BatchSummary) -> str:
+    """Describe how the rows to test next were chosen."""
+    texts = [f"{batch.n_rows:,} rows by rank"]
+    if batch.n_explored:
+        texts[0] = f"{batch.n_rows - batch.n_explored:,} rows by rank"
+        texts.append(f"{batch.n_explored:,} on which members disagree")
+    for count, what in (
+        (batch.n_near, "near-duplicate{} passed over"),
+        (batch.n_same_group, "row{} from chosen groups passed over"),
+        (batch.n_excluded, "row{} excluded"),
+        (batch.n_tested, "tested row{} left out"),
+    ):
+        if count:
+            texts.append(f"{count:,} {what.format('' if count == 1 else 's')}")
+    return ", ".join(texts)
+
+
+def _listed_rows(result: RankResult) -> str:
+    if result.request.with_known:
+        return "rows of P and U"
+    return "known positives" if result.request.audit else "rows of U"
+
+
+def _case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
+    """Return a summary row: how many of the first rows to expect if fractions of U are positive."""
+    depth = max((case.n_first for case in estimate.cases if case.n_first <= SHOWN_DEPTH), default=0)
+    cases = [case for case in estimate.cases if case.n_first == depth]
+    texts = [f"if {100 * case.contamination_unl:.0f} %, {case.n_positive:.0f}" for case in cases]
+    if not texts:
+        return []
+    texts[0] = texts[0].replace(",", " of U is positive,") + f" of the first {depth}"
+    return [("expected", "; ".join(texts))]
+
+
+def _uncounted(estimate: FdrEstimate | None) -> str:
+    """Return why suspects are not counted."""
+    why = f": {estimate.why_unknown}" if estimate is not None and estimate.why_unknown else ""
+    return "ranked, but not counted" + why
+
+
+def _unknown_text(estimate: FdrEstimate, fraction: Interval) -> str:
+    """Return what is known about the positives in U if they cannot be estimated."""
+    at_most = f", but at most {_ceiling(fraction)} of U" if fraction.high < 1 else ""
+    return f"unknown{at_most}: {estimate.why_unknown}"
+
+
+def _ceiling(fraction: Interval) -> str:
+    return f"{math.ceil(100 * fraction.high)} %"

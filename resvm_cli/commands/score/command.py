@@ -15,13 +15,12 @@ from resvm_cli.options.shared import (
     method_option,
     output_option,
 )
-from resvm_cli.options.values import parse_choice, parse_number
+from resvm_cli.options.values import parse_number
 from resvm_cli.report import terminal
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import ScoreResult
-    from resvm_cli.commands.score.scored_rows import KnownContamination
-    from resvm_cli.files.predictions import Provenance
+    from resvm_cli.metrics.contamination_correction import KnownContamination
     from resvm_cli.report.charts import Kind
 
 unlabeled_option = partial(option, panel="Positive and unlabeled rows")
@@ -40,11 +39,6 @@ class FigureOptions:
         "-k, --top K,K",
         "Report precision, recall and enrichment in the first K rows.",
         default="10,100",
-    )
-    prevalence: float | None = method_option(
-        "--prevalence P",
-        "Fraction of positives in the data the model will be used on, to adjust precision.",
-        show_default="as in the file",
     )
     bootstrap: int = method_option(
         "--bootstrap N",
@@ -69,19 +63,10 @@ class UnlabeledOptions:
         "--contamination-unl B",
         "Fraction of unlabeled rows that are positive: a number, a range, or estimate.",
     )
-    values: str | None = unlabeled_option(
-        "--values KIND",
-        "How the rows were scored, if the file does not say: held-out, out-of-bag or trained-on.",
-        completions=("held-out", "out-of-bag", "trained-on"),
-    )
-    model: str | None = unlabeled_option(
-        "--model DIR",
-        "Model that scored the rows in --labels, to check whether it was trained on them.",
-    )
 
     def known(self) -> KnownContamination | None:
         """Return the known contamination, or None; contamination of P defaults to 0."""
-        from resvm_cli.commands.score.scored_rows import KnownContamination
+        from resvm_cli.metrics.contamination_correction import KnownContamination
 
         if self.contamination_pos is None and self.contamination_unl is None:
             return None
@@ -102,11 +87,6 @@ class UnlabeledOptions:
                 "otherwise P would contain no larger fraction of positives than U",
             )
         return KnownContamination(of_pos, of_unl)
-
-    def provenance(self) -> Provenance | None:
-        """Return how the rows were scored; None means as the file states."""
-        kinds: tuple[Provenance, ...] = ("held-out", "out-of-bag", "trained-on")
-        return None if self.values is None else parse_choice("--values", self.values, kinds)
 
 
 @option_group
@@ -160,12 +140,10 @@ def score(
     from resvm_cli.report import charts
 
     kind = None if outputs.plot is None else charts.kind_of(outputs.plot)
-    if figures.prevalence is not None and not 0 < figures.prevalence < 1:
-        raise CommandLineError(f"--prevalence must be between 0 and 1, got {figures.prevalence:g}")
     if outputs.json and outputs.curve == "-":
         raise CommandLineError("--json and --curve - cannot both write to stdout")
     from resvm_cli.commands.score import score as job
-    from resvm_cli.commands.score.scored_rows import ScoreRequest
+    from resvm_cli.commands.score.score import ScoreRequest
 
     request = ScoreRequest(
         files=tuple(files),
@@ -176,10 +154,7 @@ def score(
         pu=unlabeled.pu,
         known=unlabeled.known(),
         threshold=_threshold(figures.threshold),
-        provenance=unlabeled.provenance(),
-        model=unlabeled.model,
         top=_depths(figures.top),
-        prevalence=figures.prevalence,
         n_replicates=figures.bootstrap,
         seed=figures.seed,
     )
@@ -191,15 +166,15 @@ def score(
 
 
 def _write(result: ScoreResult, outputs: OutputOptions, kind: Kind | None) -> None:
-    from resvm_cli.commands.score import figures, report
+    from resvm_cli.commands.score import report
     from resvm_cli.files.atomic import output
 
     if outputs.plot is not None and kind is not None:
         with output(outputs.plot) as write:
-            write(figures.plot_curves(result, kind))
+            write(report.plot_curves(result, kind))
     if outputs.html is not None:
         with output(outputs.html) as write:
-            write(figures.render_page(result, terminal.command_line()))
+            write(report.render_page(result, terminal.command_line()))
     if outputs.curve is not None:
         with output(outputs.curve) as write:
             for part in report.curve_lines(result):

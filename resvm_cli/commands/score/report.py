@@ -1,15 +1,16 @@
-"""The output of resvm score: tables, JSON, and curves as CSV."""
+"""The output of resvm score: tables, JSON, curves as CSV, plots, and the HTML page."""
 
 from __future__ import annotations
 
-import os
-import sys
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli.metrics.curves import Curve
-from resvm_cli.report.terminal import harmless, in_options, print_data
+from resvm_cli import __version__
+from resvm_cli.metrics.curves import Curve, Histogram
+from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, page, saved
+from resvm_cli.report.terminal import as_json, harmless, in_options, print_data
 
 if TYPE_CHECKING:
     from resvm_cli.commands.score.score import FileScore, ScoreResult
@@ -18,25 +19,14 @@ CURVE_LINES = 100_000
 # (name of the figure, label in tables and on pages)
 AREAS = (
     ("average_precision", "average precision"),
-    ("average_precision_at_prevalence", "adjusted average precision"),
     ("roc_auc", "ROC area"),
-    ("pr_auc_interpolated", "PR area, interpolated"),
     ("pr_auc_trapezoid", "PR area, trapezoidal"),
-    ("partial_roc_auc", "ROC area up to 10 % false positives"),
-    ("bedroc_20", "BEDROC, alpha 20"),
-    ("bedroc_80.5", "BEDROC, alpha 80.5"),
 )
 AT_THRESHOLD = (
     ("precision", "precision"),
-    ("precision_at_prevalence", "adjusted precision"),
     ("recall", "recall"),
     ("f1", "F1"),
     ("mcc", "MCC"),
-)
-BEST_F1 = (("best_f1", "largest F1"), ("best_f1_from", "threshold of the largest F1"))
-RECOVERED = tuple(
-    (f"screened_to_recover_{share}_percent", f"fraction screened to recover {share} %")
-    for share in (50, 80, 90)
 )
 PU = (
     ("roc_auc_pu", "ROC area, P against U"),
@@ -55,13 +45,24 @@ CORRECTED = (
     ("corrected_fpr", "false-positive rate at T"),
     ("corrected_f1", "F1 at T"),
 )
-UNRANKED = {
-    "fraction_positive",
-    "fraction_positive_unlabeled",
-    "contamination_unl_estimate",
-    "best_f1_from",
-}
-LOWER_IS_BETTER = {name for name, _ in RECOVERED} | {"corrected_fpr"}
+UNRANKED = {"fraction_positive", "fraction_positive_unlabeled", "contamination_unl_estimate"}
+LOWER_IS_BETTER = {"corrected_fpr"}
+TILES = (
+    ("average_precision", "average precision"),
+    ("roc_auc", "ROC area"),
+    ("precision", "precision at T"),
+    ("recall", "recall at T"),
+    ("enrichment_at_1_percent", "enrichment in the first 1\u00a0%"),
+    ("corrected_average_precision", "average precision, corrected"),
+    ("corrected_roc_auc", "ROC area, corrected"),
+    ("roc_auc_pu", "ROC area, P against U"),
+    ("pu_score", "pu_score at T"),
+)
+NOTES = (
+    "Average precision is the area under the steps of the PR curve. The trapezoidal area joins its"
+    " points with straight lines and is optimistic for tied scores.",
+    "Tied rows have no order: figures are expectations over all orders of tied rows.",
+)
 
 
 class _Lines:
@@ -69,15 +70,15 @@ class _Lines:
 
     def __init__(self, files: Sequence[FileScore]) -> None:
         self.files = files
-        self._rows: list[tuple[str, list[str], str, frozenset[int]]] = []
+        self._rows: list[tuple[str, list[str], str]] = []
+        if len(files) > 1:
+            self.row("", [file.name for file in files])
 
     def title(self, text: str) -> None:
-        self._rows.append((text, [], "", frozenset()))
+        self._rows.append((text, [], ""))
 
-    def row(
-        self, label: str, cells: Sequence[str], beside: str = "", best: frozenset[int] = frozenset()
-    ) -> None:
-        self._rows.append((f"  {label}", list(cells), beside, best))
+    def row(self, label: str, cells: Sequence[str], beside: str = "") -> None:
+        self._rows.append((f"  {label}", list(cells), beside if len(self.files) == 1 else ""))
 
     def figures(self, names: Sequence[tuple[str, str]]) -> None:
         for name, label in names:
@@ -86,53 +87,27 @@ class _Lines:
                 continue
             bounds = self.files[0].figures.bounds.get(name)
             beside = f"{bounds[0]:.4f} to {bounds[1]:.4f}" if bounds else ""
-            self.row(label, [_number(value) for value in values], beside, _best(name, values))
+            self.row(label, [_number(value) for value in values], beside)
 
     def text(self) -> str:
-        """Format the table; the best of several files gets a star, and is bold on a terminal."""
-        several = len(self.files) > 1
-        bold, plain = ("\x1b[1m", "\x1b[0m") if _colors() else ("", "")
-        names = [file.name for file in self.files] if several else [""]
-        first = max(len(label) for label, cells, _, _ in self._rows if cells) + 2
-        widths = [
-            2 + max(len(name), *(len(cells[n]) for _, cells, _, _ in self._rows if cells))
-            for n, name in enumerate(names)
-        ]
+        filled = [(label, cells) for label, cells, _ in self._rows if cells]
+        first = max(len(label) for label, _ in filled) + 2
+        columns = zip(*(cells for _, cells in filled), strict=True)
+        widths = [2 + max(map(len, column)) for column in columns]
         lines = []
-        if several:
-            heads = [f"{name:>{width}} " for name, width in zip(names, widths, strict=True)]
-            lines.append((" " * first + "".join(heads)).rstrip())
-        for label, cells, beside, best in self._rows:
+        for label, cells, beside in self._rows:
             if not cells:
-                lines += ["", f"{bold}{label}{plain}"]
+                lines += ["", label]
                 continue
-            line = f"{label:<{first}}"
-            for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-                shown = f"{cell:>{width}}"
-                if number in best:
-                    shown = f"{bold}{shown}*{plain}"
-                line += shown if number in best else f"{shown} "
-            lines.append(f"{line} {beside}".rstrip() if not several else line.rstrip())
+            shown = [f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)]
+            lines.append(f"{label:<{first}}{''.join(shown)}  {beside}".rstrip())
         return "\n".join(lines) + "\n"
-
-
-def _colors() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def _number(value: float | None) -> str:
     if value is None or value != value:
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-
-
-def _best(name: str, values: Sequence[float | None]) -> frozenset[int]:
-    """Return the columns to mark as best; none if all are equal."""
-    present = [value for value in values if value is not None and value == value]
-    if len(present) < 2 or name in UNRANKED or min(present) == max(present):
-        return frozenset()
-    best = min(present) if name in LOWER_IS_BETTER else max(present)
-    return frozenset(number for number, value in enumerate(values) if value == best)
 
 
 def show_scores(result: ScoreResult) -> None:
@@ -142,7 +117,7 @@ def show_scores(result: ScoreResult) -> None:
     values = files[0].figures.values
     other = "unlabeled" if result.request.pu else "negative"
     n_other = values["n_unlabeled" if result.request.pu else "n_negatives"]
-    labels = harmless(result.labels)
+    labels = harmless(result.request.labels_name)
     heading = f"{files[0].name} against {labels}" if len(files) == 1 else labels
     text = f"{heading}: {values['n_positives']:,} positive, {n_other:,} {other} rows\n"
     several = len(files) > 1
@@ -166,10 +141,8 @@ def show_scores(result: ScoreResult) -> None:
         lines.title("at the threshold")
         _thresholds(lines)
         lines.figures(AT_THRESHOLD)
-        lines.figures(BEST_F1)
         lines.title("screening")
         _screening(lines)
-        lines.figures(RECOVERED)
     if several:
         _differences(lines)
     text += lines.text()
@@ -180,7 +153,6 @@ def show_scores(result: ScoreResult) -> None:
             text += f"\n{file.name}: degenerate: {file.degenerate}\n"
     if result.assumptions:
         text += "\nassumed: " + "\n         ".join(result.assumptions) + "\n"
-        text += "".join(f"{file.name}: values are {file.provenance}\n" for file in files)
     text += "".join(f"warning: {harmless(in_options(warning))}\n" for warning in result.warnings)
     print_data(text)
 
@@ -229,7 +201,6 @@ def _flat(file: FileScore) -> dict[str, Any]:
     """Return every figure by name, each followed by its bounds."""
     flat: dict[str, Any] = {
         "file": file.name,
-        "provenance": file.provenance,
         "degenerate": file.degenerate,
         "threshold_from": in_options(file.threshold_from),
     }
@@ -247,11 +218,10 @@ def _flat(file: FileScore) -> dict[str, Any]:
 def plain_data(result: ScoreResult) -> dict[str, Any]:
     """Return the results as plain data, for JSON and the HTML page."""
     return {
-        "labels": result.labels,
+        "labels": result.request.labels_name,
         "pu": result.request.pu,
         "bootstrap": result.request.n_replicates,
         "seed": result.request.seed,
-        "deployed_prevalence": result.request.prevalence,
         "assumptions": list(result.assumptions),
         "warnings": [in_options(warning) for warning in result.warnings],
         "files": [_flat(file) for file in result.files],
@@ -278,3 +248,186 @@ def curve_lines(result: ScoreResult) -> Iterator[bytes]:
             texts = [map(repr, column[start : start + CURVE_LINES].tolist()) for column in columns]
             lines = map(",".join, zip(*texts, strict=True))
             yield "".join(f"{name}{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def render_page(result: ScoreResult, command: str = "") -> bytes:
+    """Render the HTML page; ``command`` is the command line to show on it."""
+    plain = plain_data(result)
+    files = [_file(file, flat) for file, flat in zip(result.files, plain.pop("files"), strict=True)]
+    made = [f"Made by resvm {__version__}, seed {result.request.seed}.", *NOTES]
+    names = ", ".join(file.name for file in result.files)
+    data = {
+        **plain,
+        "command": command,
+        "chance": result.chance,
+        "tiles": TILES,
+        "rows": _rows(result),
+        "made": made,
+        "files": files,
+    }
+    return page(f"resvm score: {names}", "commands/score/score.js", data)
+
+
+def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
+    """Return each figure's name, label, and whether higher (1) or lower (-1) is better."""
+    rows: list[tuple[str, str]] = [*(PU if result.request.pu else AREAS)]
+    if result.request.pu:
+        rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
+    else:
+        rows += [(name, f"{label} at T") for name, label in AT_THRESHOLD]
+        for name in result.files[0].figures.values:
+            what, _, depth = name.partition("_at_")
+            if what in ("precision", "recall", "enrichment") and depth[:1].isdigit():
+                rows.append((name, f"{what} in the first {depth.replace('_percent', ' %')}"))
+    return [
+        (name, label, 0 if name in UNRANKED else -1 if name in LOWER_IS_BETTER else 1)
+        for name, label in rows
+    ]
+
+
+def _numbers(array: Any) -> list[float]:
+    """Round to nine significant digits, more than the page shows."""
+    return [float(f"{value:.9g}") for value in array.tolist()]
+
+
+def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
+    points, threshold = file.points.thinned(), file.threshold
+    counts = points.thresholds, points.tp, points.fp
+    entries = list(zip(*(column.tolist() for column in counts), strict=True))
+    start = sum(1 for entry in entries if entry[0] > threshold)
+    here = file.table.tp, file.table.fp
+    if start and entries[start - 1][1:] != here:  # thinning removed T: add its counts
+        entries.insert(start, (threshold, *here))
+        start += 1
+    labels = {**dict(AREAS), **dict(PU)}
+    band, curve = file.band, file.corrected
+    histogram = Histogram.from_scores(file.positive, file.scores)
+    return {
+        "file": file.name,
+        "degenerate": file.degenerate,
+        "figures": {name: value for name, value in as_json(flat).items() if value is not None},
+        "n_pos": points.n_positives,
+        "n_other": points.n_negatives,
+        "thresholds": [_finite(entry[0]) for entry in entries],
+        "tp": [int(entry[1]) for entry in entries],
+        "fp": [int(entry[2]) for entry in entries],
+        "start": start,
+        "histogram": {
+            "edges": _numbers(histogram.edges),
+            "positive": histogram.positive.tolist(),
+            "other": histogram.other.tolist(),
+        },
+        "band": band and {name: _numbers(array) for name, array in vars(band).items()},
+        "corrected": curve
+        and {
+            "thresholds": [_finite(value) for value in curve.thresholds.tolist()],
+            "tpr": _numbers(curve.recall),
+            "fpr": _numbers(curve.fpr),
+            "precision": _numbers(curve.precision),
+            "start": _place_of_threshold(file),
+        },
+        "differences": [
+            (labels[name], interval.value, interval.low, interval.high)
+            for name, interval in file.differences.items()
+        ],
+    }
+
+
+def _place_of_threshold(file: FileScore) -> int:
+    """Return the index of the threshold on the corrected curve."""
+    assert file.corrected is not None
+    return int((file.corrected.thresholds > file.threshold).sum())
+
+
+def _finite(value: float) -> float:
+    """Replace infinities, which JSON lacks, with the largest doubles."""
+    return max(-1.7976931348623157e308, min(1.7976931348623157e308, float(f"{value:.12g}")))
+
+
+def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
+    """Plot the PR and ROC curves of all files, side by side."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        rows = len(result.files)
+        figure = Figure(figsize=(8.4, 4.5 + 0.17 * rows), layout="constrained")
+        pr, roc = figure.subplots(1, 2)
+        for number, file in enumerate(result.files):
+            _draw_file(pr, roc, file, number, result.request.pu)
+        values = result.files[0].figures.values
+        chance = result.chance
+        by_chance = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
+        pr.plot([0, 1], [chance, chance], label=f"chance {chance:.3g}", **by_chance)
+        roc.plot([0, 1], [0, 1], label="chance 0.5", **by_chance)
+        corrected = "contamination_pos" in values
+        other = "unlabeled rows predicted positive" if result.request.pu and not corrected else None
+        pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
+        if result.request.pu and not corrected:
+            pr.set(
+                ylabel="known positives among predicted positives",
+                title="Known positives recovered",
+            )
+        roc.set(
+            xlabel=other or "false-positive rate", ylabel="true-positive rate (recall)", title="ROC"
+        )
+        for axes in (pr, roc):
+            axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02), aspect="equal")
+            axes.grid(color="#e4e4e4", lw=0.6)
+            axes.set_axisbelow(True)
+            axes.legend(
+                loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, handlelength=3.2,
+                fontsize=8.5,
+            )  # fmt: skip
+        note = "dot: at the threshold"
+        if math.isnan(result.files[0].threshold):
+            note = "a ranking has no threshold"
+        if result.files[0].band is not None:
+            note += "; shaded: pointwise 95 %"
+        figure.supxlabel(note, fontsize=8, color=GRAY)
+        return saved(figure, kind, margin=0.08)
+
+
+def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> None:
+    color, dashes = COLORS[number % len(COLORS)], DASHES[number % len(DASHES)]
+    values = file.figures.values
+    style = {"color": color, "ls": dashes, "lw": 1.6}
+    precision_name = "corrected_average_precision" if file.corrected else "average_precision"
+    roc_name = "corrected_roc_auc" if file.corrected else "roc_auc_pu" if pu else "roc_auc"
+    # matplotlib would read $ as the start of a formula
+    name = file.name.replace("$", r"\$")
+    label = name
+    if precision_name in values:
+        label += f": average precision {values[precision_name]:.3f}"
+    curve = file.corrected or file.points.thinned()
+    # drawn as steps, because average precision is the area under them
+    pr.step(
+        [0, *curve.recall],
+        [curve.precision[0], *curve.precision],
+        where="pre",
+        label=label,
+        **style,
+    )
+    roc.plot(
+        [0, *curve.fpr, 1],
+        [0, *curve.recall, 1],
+        label=f"{name}: area {values[roc_name]:.3f}",
+        **style,
+    )
+    if (band := file.band) is not None:
+        shade = {"color": color, "alpha": 0.15, "lw": 0}
+        pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)
+        roc.fill_between(band.grid, band.tpr_low, band.tpr_high, **shade)
+    mark = {"marker": "o", "ms": 6, "mfc": color, "mec": "white", "mew": 1.2, "zorder": 5}
+    if math.isnan(file.threshold):
+        return
+    if (corrected := file.corrected) is not None:
+        # the drawn curve only rises: the dot is its point at the threshold
+        place = _place_of_threshold(file)
+        at = [corrected.recall[place], corrected.precision[place], corrected.fpr[place]]
+    else:
+        table = file.table
+        precision = table.precision if table.tp + table.fp or not pu else 1.0
+        at = [table.recall, precision, table.fp / (table.fp + table.tn)]
+    pr.plot([at[0]], [at[1]], **mark)
+    roc.plot([at[2]], [at[0]], **mark)

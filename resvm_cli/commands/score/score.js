@@ -164,5 +164,4 @@ if (several && files[1].differences.length) {
 }
 page.append(make("section", {}, make("h2", {}, "How this page was made"),
   ...DATA.assumptions.map((text) => make("p", {class: "quiet"}, `Assumption: ${text}.`)),
-  ...(pu ? files.map((one) => make("p", {class: "quiet"}, `${one.file}: values are ${one.provenance}.`)) : []),
   ...DATA.made.map((text) => make("p", {class: "quiet"}, text))));

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
 
-from resvm_cli.commands.score.scored_rows import (
-    KnownContamination,
-    ScoreRequest,
-    read_rows,
-)
-from resvm_cli.errors import DataError, Message, Text
-from resvm_cli.files.predictions import Predictions, Provenance
-from resvm_cli.files.streams import name_of
+from resvm_cli.errors import DataError, Message, ParameterError, Text, listed
+from resvm_cli.files.predictions import Predictions, read_predictions
+from resvm_cli.files.row_lists import read_known_ids, read_labels
+from resvm_cli.files.streams import STDIN, as_unicode, name_of, same_source
+from resvm_cli.files.svmlight import format_number
 from resvm_cli.metrics import intervals
 from resvm_cli.metrics.class_mixture import MIN_POSITIVES, MIN_UNLABELED, ClassMixture
 from resvm_cli.metrics.contamination_correction import (
     Contamination,
+    KnownContamination,
     contamination_grid,
     corrected_areas,
     corrected_at_threshold,
@@ -29,23 +28,64 @@ from resvm_cli.metrics.curves import Curve, CurveBand, Points, curve_band
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.metrics.ranking import Confusion, ScoredLabels, best_pu_score, depth_of, pu_score
 from resvm_cli.records import dataclass
-from resvm_cli.rows import BoolArray, FloatArray
+from resvm_cli.rows import BoolArray, FloatArray, distinct
 from resvm_cli.running.run import Run
 
-DEFAULT_THRESHOLD = 0.5
-PARTIAL_LIMIT = 0.1
-ALPHAS = (20.0, 80.5)  # for BEDROC
 FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # depths for precision, recall and enrichment
 # Figures from P and U that depend on the threshold.
-AT_THRESHOLD = {
+AT_THRESHOLD = (
     *("recall", "fraction_positive", "fraction_positive_unlabeled", "pu_score"),
-    *(
-        f"corrected_{name}{end}"
-        for name in ("recall", "fpr", "precision", "f1")
-        for end in ("", "_least", "_most")
-    ),
-}
-RECOVERED = (0.5, 0.8, 0.9)  # fractions of the positives
+    *("corrected_recall", "corrected_fpr", "corrected_precision", "corrected_f1"),
+)
+SHOWN_LABELS = 20  # in an error
+BY_ORDER = "rows are joined by id if both files have ids; to join by order, remove the ids from one"
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """The prediction files, their labels, and what to compute."""
+
+    files: tuple[str, ...]
+    labels: str | None = None
+    positive_ids: str | None = None
+    allow_missing: bool = False  # positive ids may be missing from the predictions
+    positive_label: float | None = None
+    pu: bool = False
+    known: KnownContamination | None = None
+    threshold: float | None = None
+    top: tuple[int, ...] = (10, 100)  # depths for precision, recall and enrichment
+    n_replicates: int = 1000  # bootstrap replicates
+    seed: int = 0
+
+    @property
+    def labels_name(self) -> str:
+        """The name of the file that says which rows are positive."""
+        return name_of(self.labels or self.positive_ids or "")
+
+    def check(self) -> None:
+        """Reject missing or contradictory parameters before any file is read."""
+        if (self.labels is None) == (self.positive_ids is None):
+            raise ParameterError(
+                "give either {labels} or {positive_ids}", "for example {labels:test.svm}"
+            )
+        sources = [*self.files, self.labels or self.positive_ids]
+        if sources.count(STDIN) > 1:
+            raise ParameterError("only one input can be stdin")
+        if self.labels and any(same_source(self.labels, file) for file in self.files):
+            raise ParameterError(
+                "{labels} is also one of the predictions: {name}",
+                "give the file that was predicted, which has the true labels: {labels:test.svm}",
+                name=name_of(self.labels),
+            )
+        if self.positive_label is not None and self.positive_ids is not None:
+            raise ParameterError("{positive_label} requires {labels}")
+        if self.allow_missing and self.positive_ids is None:
+            raise ParameterError("{allow_missing:True} requires {positive_ids}")
+        if self.known is not None and not self.pu:
+            raise ParameterError(
+                "{contamination_pos} and {contamination_unl} require {pu:True}",
+                "true labels need no correction",
+            )
 
 
 @dataclass(frozen=True)
@@ -61,13 +101,10 @@ class Figures:
         if bounded:
             self.bounds[name] = (interval.low, interval.high)
 
-    def clear(self, names: Container[str]) -> None:
+    def clear(self, names: Iterable[str]) -> None:
         """Set figures that cannot be computed to nan, with their bounds."""
-        for name in self.values:
-            if name in names:
-                self.values[name] = math.nan
-                if name in self.bounds:
-                    self.bounds[name] = (math.nan, math.nan)
+        self.values.update(dict.fromkeys(self.values.keys() & names, math.nan))
+        self.bounds.update(dict.fromkeys(self.bounds.keys() & names, (math.nan, math.nan)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +117,11 @@ class ScoreResult:
     warnings: tuple[Text, ...]
 
     @property
-    def labels(self) -> str:
-        """The name of the file that says which rows are positive."""
-        return name_of(self.request.labels or self.request.positive_ids or "")
-
-    @property
     def chance(self) -> float:
         """The precision of a random ranking."""
         values = self.files[0].figures.values
         if "contamination_pos" in values:
-            return self.request.prevalence or values["contamination_unl"]
+            return values["contamination_unl"]
         return values["n_positives"] / values["n_rows"]
 
 
@@ -104,57 +136,30 @@ def score(request: ScoreRequest, run: Run) -> ScoreResult:
             text = "{name}: a ranking has no threshold, so figures at T = 0.5 mean little;"
             warnings.append(Message(text + " set one with {threshold}", name=file.name))
         files.append(_score_file(request, positive, file, predictions[0] if number else None))
-    return ScoreResult(
-        tuple(files),
-        request,
-        _assumptions(request) if request.pu else (),
-        tuple(warnings + (_provenance_warnings(files) if request.pu else [])),
-    )
-
-
-def implied_threshold(values: FloatArray, predicted: BoolArray | None) -> tuple[float, str]:
-    """Return the threshold implied by a file's predicted labels, and its origin."""
-    if predicted is None:
-        return DEFAULT_THRESHOLD, "the default"
-    lowest = float(values[predicted].min(initial=np.inf))
-    highest = float(values[~predicted].max(initial=-np.inf))
-    if highest >= lowest:
-        return DEFAULT_THRESHOLD, "the default: no threshold separates the file's labels"
-    for usual in (DEFAULT_THRESHOLD, 0.0):
-        if highest <= usual < lowest:
-            return usual, "the file's labels"
-    if np.isfinite(highest):
-        return highest, "the file's labels"
-    return float(np.nextafter(lowest, -np.inf)), "the file's labels"
+    assumptions = _assumptions(request) if request.pu else ()
+    return ScoreResult(tuple(files), request, assumptions, tuple(warnings))
 
 
 def _score_file(
     request: ScoreRequest, positive: BoolArray, file: Predictions, first: Predictions | None
 ) -> FileScore:
     source: Text
-    threshold, source = implied_threshold(file.values, file.predicted_positive)
+    threshold, source = file.implied_threshold()
     if request.threshold is not None:
         threshold, source = request.threshold, Message("{threshold}")
     elif request.pu and file.ranked:  # mean values, for which 0.5 has no meaning
         threshold, source = math.nan, Message("a ranking has none; set one with {threshold}")
-    scored = FileScore(
-        file.name, file.provenance, positive, file.values, threshold, source, request
-    )
+    scored = FileScore(file.name, positive, file.values, threshold, source, request)
     if request.pu:
         scored.put_unlabeled()
     else:
         scored.put_labeled()
     if first is not None:
-        scored.differences.update(
-            intervals.paired_differences(
-                positive,
-                first.values,
-                file.values,
-                _roc_auc_pu if request.pu else ScoredLabels.areas,
-                request.n_replicates,
-                request.seed,
-            )
-        )
+        areas = _roc_auc_pu if request.pu else ScoredLabels.areas
+        values = first.values, file.values
+        n_replicates, seed = request.n_replicates, request.seed
+        found = intervals.paired_differences(positive, *values, areas, n_replicates, seed)
+        scored.differences.update(found)
     return scored
 
 
@@ -173,30 +178,6 @@ def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _provenance_warnings(files: list[FileScore]) -> list[Text]:
-    found: list[Text] = []
-    for file in files:
-        if file.provenance == "trained-on":
-            found.append(
-                f"{file.name}: the model was trained on these rows, so all figures are optimistic;"
-                " score out-of-bag or held-out values instead"
-            )
-        elif file.provenance == "unknown":
-            found.append(
-                Message(
-                    "{name}: the file does not state where its values come from (use {values}); if"
-                    " the model was trained on these rows, all figures are optimistic",
-                    name=file.name,
-                )
-            )
-    return found
-
-
-def _percent(fraction: float) -> str:
-    """Format a fraction as part of a name: 0.005 becomes 0.5_percent."""
-    return f"{100 * fraction:g}_percent"
-
-
 def _roc_auc_pu(ranking: ScoredLabels) -> dict[str, FloatArray]:
     return {"roc_auc_pu": ranking.roc_auc()}
 
@@ -206,7 +187,6 @@ class FileScore:
     """The values of one file, and the figures computed from them."""
 
     name: str
-    provenance: Provenance
     positive: BoolArray
     scores: FloatArray
     threshold: float
@@ -214,9 +194,7 @@ class FileScore:
     request: ScoreRequest
     figures: Figures = field(default_factory=Figures)
     differences: dict[str, Interval] = field(default_factory=dict)  # paired, from the first file
-    cases: list[Contamination] = field(
-        default_factory=list
-    )  # contamination that figures are corrected for
+    cases: list[Contamination] = field(default_factory=list)  # that figures are corrected for
 
     @cached_property
     def ranking(self) -> ScoredLabels:
@@ -241,28 +219,17 @@ class FileScore:
         values.update(n_rows=len(self.scores), n_positives=n_pos, n_negatives=n_neg)
         self._put_statistics(self._ranking_statistics)
         self._put_at_threshold()
-        best, block = ranking.best_f1()
-        values["best_f1"] = float(best)
-        values["best_f1_from"] = float(ranking.thresholds[int(block)])
 
     def _ranking_statistics(self, ranking: ScoredLabels) -> dict[str, FloatArray]:
         """Return the figures that depend only on the order of rows, for each replicate."""
         figures: dict[str, FloatArray] = ranking.areas()
-        if self.request.prevalence is not None:
-            deployed = ranking.reweighted(self.request.prevalence)
-            figures["average_precision_at_prevalence"] = deployed.average_precision()
-        figures["partial_roc_auc"] = ranking.partial_roc_auc(PARTIAL_LIMIT)
-        for alpha in ALPHAS:
-            figures[f"bedroc_{alpha:g}"] = ranking.bedroc(alpha)
         n_rows = len(self.scores)
         depths = [(str(k), k) for k in self.request.top if k <= n_rows]
-        depths += [(_percent(part), depth_of(part, n_rows)) for part in FRACTIONS]
+        depths += [(f"{100 * part:g}_percent", depth_of(part, n_rows)) for part in FRACTIONS]
         for name, depth in depths:
             figures[f"precision_at_{name}"] = ranking.precision_at(depth)
             figures[f"recall_at_{name}"] = ranking.recall_at(depth)
             figures[f"enrichment_at_{name}"] = ranking.enrichment_at(depth)
-        for recall in RECOVERED:
-            figures[f"screened_to_recover_{_percent(recall)}"] = ranking.screened_to_recover(recall)
         return figures
 
     def _put_statistics(self, statistics: intervals.Statistics) -> None:
@@ -281,11 +248,6 @@ class FileScore:
         drawn = intervals.confusion_intervals(table, request.n_replicates, request.seed)
         for name, interval in drawn.items():
             self.figures.put(name, interval, bool(request.n_replicates))
-        if request.prevalence is not None:
-            tpr, fpr = table.recall, table.fp / max(1, table.fp + table.tn)
-            hit, miss = request.prevalence * tpr, (1 - request.prevalence) * fpr
-            precision = hit / (hit + miss) if hit + miss else 0.0
-            self.figures.values["precision_at_prevalence"] = precision
 
     def put_unlabeled(self) -> None:
         """Add figures from P and U, corrected for contamination if it is known."""
@@ -312,13 +274,8 @@ class FileScore:
     def _estimated(self, known: KnownContamination) -> KnownContamination:
         """Return the known contamination, with the estimate filled in for U."""
         n_replicates, seed = self.request.n_replicates, self.request.seed
-        mixture = ClassMixture.fit(
-            self.scores[self.positive],
-            self.scores[~self.positive],
-            sum(known.a) / 2,
-            n_replicates=n_replicates,
-            seed=seed,
-        )
+        sets = self.scores[self.positive], self.scores[~self.positive]
+        mixture = ClassMixture.fit(*sets, sum(known.a) / 2, n_replicates=n_replicates, seed=seed)
         hint = Message("give a range instead: {contamination_unl:0.1..0.3}")
         if mixture is None:
             raise DataError(
@@ -340,19 +297,15 @@ class FileScore:
         return replace(known, b=bounds, middle=min(estimate.value, most))
 
     def _put_corrected(self, known: KnownContamination) -> None:
-        assert known.b is not None
-        cases = contamination_grid(known.a, known.b, self.request.prevalence, known.middle)
+        cases = contamination_grid(known)
         n_replicates, seed = self.request.n_replicates, self.request.seed
         found = corrected_areas(self.ranking, cases, n_replicates, seed)
         found |= corrected_at_threshold(self.table, cases, n_replicates, seed)
-        values = self.figures.values
-        values.update(contamination_pos=cases[0].a, contamination_unl=cases[0].b)
+        first = cases[0]
+        self.figures.values.update(contamination_pos=first.a, contamination_unl=first.b)
         for name, figure in found.items():
             bounded = len(cases) > 1 or bool(n_replicates)
             self.figures.put(f"corrected_{name}", figure, bounded)
-            if len(cases) > 1:
-                values[f"corrected_{name}_least"] = figure.least
-                values[f"corrected_{name}_most"] = figure.most
         self.cases.extend(cases)
 
     @cached_property
@@ -380,3 +333,114 @@ class FileScore:
             here = self.threshold, tpr, fpr
             columns = [np.insert(old, place, new) for old, new in zip(columns, here, strict=True)]
         return Curve.corrected(columns[0], columns[1], columns[2], self.cases[0])
+
+
+def read_rows(request: ScoreRequest, run: Run) -> tuple[BoolArray, list[Predictions], list[Text]]:
+    """Return which rows are positive, all predictions in the same row order, and warnings."""
+    ids: list[str] = []
+    labels = None if request.labels is None else read_labels(request.labels, ids)
+    files = []
+    for number, path in enumerate(request.files):
+        run.progress("reading", number, len(request.files))
+        with_ids = labels is None or any(ids)
+        files.append(read_predictions(path, with_ids=with_ids, require_ids=labels is None))
+    warnings: list[Text] = []
+    name = request.labels_name
+    if labels is not None:
+        files = [_in_order_of_labels(file, ids, name) for file in files]
+        positive = _matching(labels, request.positive_label, name)
+    else:
+        positive = _by_id(request, files[0], warnings)
+        first = files[0]
+        files = [first, *(file.in_order_of(first.ids or [], first.name) for file in files[1:])]
+    if not positive.any():
+        raise DataError(f"{name}: no row is positive")
+    if positive.all():
+        other = "unlabeled" if request.pu else "negative"
+        raise DataError(f"{name}: every row is positive; {other} rows are needed too")
+    return positive, files, warnings
+
+
+def _in_order_of_labels(file: Predictions, ids: list[str], name: str) -> Predictions:
+    """Return the file with its rows in the order of the labels; by id if both files have ids."""
+    if file.ranked:
+        raise DataError(
+            f"{file.name} is a ranking: its rows are not in the order of {name}",
+            Message(
+                "join by id: list the ids of the positives in {positive_ids:FILE} (the id of a row"
+                " without one is its number)"
+            ),
+        )
+    if file.ids is not None and _disagree(file.ids, ids):
+        # JSON escapes ids that are not UTF-8
+        plain = replace(file, ids=list(map(as_unicode, file.ids)))
+        return plain.in_order_of(list(map(as_unicode, ids)), name, BY_ORDER)
+    longer = len(file.values) - len(ids)
+    if longer:
+        which = file.name if longer > 0 else name
+        raise DataError(
+            f"{file.name} has {len(file.values):,} predictions but {name} has"
+            f" {len(ids):,} labels: {which} is longer by {abs(longer):,}",
+            Message("both must have the same rows in the same order; or use {positive_ids}"),
+        )
+    return file
+
+
+def _disagree(ids: list[str], others: list[str]) -> bool:
+    """Whether the ids of any row differ; a row without an id matches any id."""
+    return ids != others and any(
+        one != other for one, other in zip(ids, others, strict=False) if one and other
+    )
+
+
+def _matching(labels: FloatArray, positive_label: float | None, name: str) -> BoolArray:
+    """Return which rows have the positive label; by default 1, if all others are -1 or 0."""
+    present = distinct(labels)
+    labels_present = listed([format_number(label) for label in present], SHOWN_LABELS)
+    if positive_label is None:
+        names = set(present.tolist())
+        if not (names <= {1.0, -1.0} or names <= {1.0, 0.0}):
+            raise DataError(
+                f"{name}: which label is positive? The labels are {labels_present}",
+                Message("add {positive_label:LABEL}; all other labels are then negative"),
+            )
+        positive_label = 1.0
+    elif positive_label not in present:
+        raise DataError(
+            f"{name}: no row has the label {format_number(positive_label)}",
+            f"the labels are {labels_present}",
+        )
+    return np.asarray(labels == positive_label)
+
+
+def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> BoolArray:
+    path = request.positive_ids or ""
+    known = set(read_known_ids(path))
+    assert file.ids is not None
+    positive = np.array([row_id in known for row_id in file.ids])
+    name = name_of(path)
+    missing = known - set(file.ids)
+    if len(missing) == len(known):
+        raise DataError(
+            f"none of the {len(known):,} ids in {name} is in {file.name}",
+            f"{file.name} has {', '.join(file.ids[:3])}, ...;"
+            f" {name} has {', '.join(sorted(known)[:3])}",
+        )
+    if missing:
+        shown = ", ".join(sorted(missing)[:3]) + (", ..." if len(missing) > 3 else "")
+        text = (
+            f"{len(missing):,} of the {len(known):,} ids in {name} are not in {file.name}: {shown}"
+        )
+        if not request.allow_missing:
+            raise DataError(
+                text, Message("recall would ignore them; to accept this: {allow_missing:True}")
+            )
+        warnings.append(text)
+    repeated = [(row_id, n) for row_id, n in Counter(file.ids).items() if n > 1 and row_id in known]
+    if repeated:
+        row_id, count = repeated[0]
+        more = f", and {len(repeated) - 1:,} more ids are repeated" if len(repeated) > 1 else ""
+        warnings.append(
+            f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each counts as a positive"
+        )
+    return positive

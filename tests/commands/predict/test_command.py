@@ -250,15 +250,8 @@ def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
     assert (low[:, 0] == 1).all()
     ran = resvm("predict", model, problem / "test.svm", "-T", "high")
     assert ran.code == 2
-    assert "-T/--threshold must be a number, recall=R, top=K or fraction=F" in ran.err
+    assert "-T/--threshold must be a number or recall=R" in ran.err
     assert resvm("predict", model, problem / "test.svm", "-T", "nan").code == 2
-
-
-def test_breaking_ties_keeps_labels_and_order_of_votes(model, problem, resvm):
-    base = columns(resvm("predict", model, problem / "test.svm", "--votes").out)
-    broken = columns(resvm("predict", model, problem / "test.svm", "--votes", "--break-ties").out)
-    assert np.array_equal(base[:, [0, 2]], broken[:, [0, 2]])
-    assert len(np.unique(broken[:, 1])) > len(np.unique(base[:, 1]))
 
 
 def test_features_the_model_never_saw_count_in_rbf_distances_only(problem, resvm, tmp_path):
@@ -510,15 +503,6 @@ def test_probability_is_that_of_rank(model_of_means, problem, resvm):
     assert out[:, 2].tolist() == classes.probability(out[:, 1]).tolist()
 
 
-def test_probability_is_kept_where_all_rows_are_read_before_any_is_written(model, problem, resvm):
-    told = [problem / "test.svm", "--probability", "--contamination-unl", 0.2]
-    plain = columns(resvm("predict", model, *told).out)
-    ranked = columns(resvm("predict", model, *told, "-T", "top=7").out)
-    assert (ranked[:, 1:] == plain[:, 1:]).all()
-    broken = columns(resvm("predict", model, *told, "--break-ties").out)
-    assert (broken[:, 2] == plain[:, 2]).all()
-
-
 @pytest.mark.parametrize(("form", "cell"), [("text", b" nan"), ("tsv", b"\t"), ("csv", b",")])
 def test_unknown_probability_is_empty_and_says_what_to_give(form, cell, problem, resvm, tmp_path):
     # P and U are the same cloud
@@ -599,46 +583,6 @@ def test_out_of_bag_values_come_from_members_whose_bags_lack_the_row(model, prob
         assert mean == pytest.approx(total / 9, abs=1e-9)
 
 
-@pytest.mark.parametrize("form", ["text", "tsv", "csv", "jsonl"])
-def test_the_best_rows_of_a_file_are_called_and_nothing_else_changes(form, model, problem, resvm):
-    test = problem / "test.svm"
-    options = ["--format", form, "--ids", "--votes", "--member-values", "--break-ties"]
-    plain = resvm("predict", model, test, *options).out.decode().splitlines()
-    best = resvm("predict", model, test, *options, "-T", "top=17").out.decode().splitlines()
-    share = resvm("predict", model, test, *options, "-T", "fraction=0.056").out
-    assert share.decode().splitlines() == best  # 16.8 rows of 300
-    values = called(resvm("predict", model, test, "--break-ties"))[1]
-    chosen = np.isin(np.arange(300), np.argsort(-values, kind="stable")[:17])
-    header = len(plain) - 300
-    for number, (before, after) in enumerate(zip(plain[header:], best[header:], strict=True)):
-        if form == "jsonl":
-            one, other = json.loads(before), json.loads(after)
-            assert {**one, "label": 0} == {**other, "label": 0}
-            assert (other["label"] == 1) == chosen[number]
-        else:
-            place = 0 if form == "text" else 1
-            split = {"text": " ", "tsv": "\t", "csv": ","}[form]
-            one, other = before.split(split), after.split(split)
-            assert (other[place] == "1") == chosen[number]
-            one[place] = other[place] = ""
-            assert one == other
-
-
-def test_ties_at_the_last_place_are_called_together_and_said_so(model, problem, resvm):
-    ran = resvm("predict", model, problem / "test.svm", "-T", "top=60")
-    labels, values = called(ran)
-    least = np.sort(values)[::-1][59]
-    assert np.array_equal(labels == 1, values >= least)
-    assert (labels == 1).sum() > 60
-    assert "rows are predicted positive instead of 60, because several are tied" in ran.err
-
-
-def test_more_rows_than_there_are_means_all(model, problem, resvm):
-    ran = resvm("predict", model, problem / "test.svm", "-T", "top=1000")
-    assert (called(ran)[0] == 1).all()
-    assert "only 300 rows: all of them are predicted positive" in ran.err
-
-
 @pytest.mark.parametrize("method", ["bagging", "cwsvm"])
 def test_methods_that_hold_p_in_every_bag_have_no_recall_to_aim_at(
     method, problem, resvm, tmp_path
@@ -647,12 +591,11 @@ def test_methods_that_hold_p_in_every_bag_have_no_recall_to_aim_at(
     ran = resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "recall=0.9")
     assert ran.code == 4
     assert f"{method} trains every member on all of P" in ran.err
-    assert resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "top=3").code == 0
+    assert resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "0.3").code == 0
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["recall=0", "recall=1.1", "recall=", "top=0", "top=1.5", "top=-1", "fraction=2", "best=3"],
+    "text", ["recall=0", "recall=1.1", "recall=", "recall=nan", "recall", "top=3", ""]
 )
 def test_a_threshold_that_makes_no_sense_is_exit_2(text, model, resvm):
     ran = resvm("predict", model, "-T", text, stdin=b"1 1:2\n")
@@ -698,7 +641,7 @@ def test_only_rbf_members_tell_which_rows_are_far_away(kernel):
     kernels = (kernel, "linear")
     settings = [Setting(MethodParameters(kernel=name, n_models=2)) for name in kernels]
     _, trained = train_on(data, TrainingChoice(tuple(settings)), Run(jobs=1))
-    scorer = scoring.BlockScorer(scoring.PredictRequest("m"), trained, "mean", 0.0, False)
+    scorer = scoring.BlockScorer(scoring.PredictRequest("m"), trained, "mean", 0.0)
     vars(scorer)["usual"] = (-np.inf, np.inf)  # so that only the distance counts
     for scale, n_far in ((1.0, 0), (1e4, 60 if kernel == "rbf" else 0)):
         assert scorer.score(make_block(scale * features)).n_unlike == n_far
@@ -714,11 +657,9 @@ def test_json_needs_another_place_for_predictions(model, resvm, tmp_path):
     assert (told["kind"], told["n_predicted"]) == ("predict-files", 1)
 
 
-def test_json_has_the_threshold_unless_the_best_are_called(problem, model, resvm, tmp_path):
-    command = ["predict", model, problem / "test.svm", "-o", tmp_path / "p", "--json", "-q", "-T"]
-    told = json.loads(resvm(*command, "top=7").out)
-    assert (told["threshold"], told["n_positive"] >= 7) == (None, True)
-    told = json.loads(resvm(*command, "recall=0.5").out)
+def test_json_has_the_threshold_that_reaches_a_recall(problem, model, resvm, tmp_path):
+    command = ["predict", model, problem / "test.svm", "-o", tmp_path / "p", "--json", "-q"]
+    told = json.loads(resvm(*command, "-T", "recall=0.5").out)
     assert isinstance(told["threshold"], float)
     assert any("known positives score above it" in text for text in told["notes"])
 

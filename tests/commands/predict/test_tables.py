@@ -13,7 +13,7 @@ import scipy.sparse
 
 from resvm_cli.commands.convert import ConvertRequest, convert_file
 from resvm_cli.commands.predict.predict import predict, predict_files
-from resvm_cli.commands.predict.scoring import PredictRequest, ThresholdRule
+from resvm_cli.commands.predict.scoring import PredictRequest
 from resvm_cli.commands.train.train import train
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files import delimited
@@ -219,20 +219,21 @@ def test_a_model_without_columns_takes_a_matrix_but_no_table(folder):
     assert len(predicted(inner, "narrow.npz")) == 40  # trailing zeros, as in svmlight text
 
 
-@pytest.mark.parametrize("rule", [None, ThresholdRule("top", 7)])
+@pytest.mark.parametrize("level", [None, 0.7])
 @pytest.mark.parametrize("name", ["own.csv", "own.tsv"])
-def test_the_table_comes_back_with_its_predictions(name, rule, folder):
+def test_the_table_comes_back_with_its_predictions(name, level, folder):
     rows = [[*row, "mine"] for row in NEW]
     write(folder / "c.csv", rows, [*OWN, "label"])  # a name that a result has too
-    lines = predicted(folder, "c.csv", annotate=str(folder / name), votes=True, threshold=rule)
+    lines = predicted(folder, "c.csv", annotate=str(folder / name), votes=True, threshold=level)
     found = columns_of(folder / name)
     assert list(found) == [*OWN, "label", "resvm_label", "decision_value", "votes"]
     for at, column in enumerate([*OWN, "label"]):
         assert found[column] == [row[at] for row in rows]
     own = zip(found["resvm_label"], found["decision_value"], found["votes"], strict=True)
     assert [list(map(float, one)) for one in own] == [list(map(float, x.split())) for x in lines]
-    if rule is not None:
-        assert found["resvm_label"].count("1") == 7
+    if level is not None:
+        above = [float(value) > level for value in found["decision_value"]]
+        assert [label == "1" for label in found["resvm_label"]] == above
 
 
 @pytest.mark.parametrize("first_missing", [0, 39])
@@ -285,7 +286,6 @@ def test_finished_outputs_are_skipped_with_table_options_too(folder):
 
 def test_a_table_of_column_names_only_is_an_error(folder):
     write(folder / "empty.csv", [], OWN)
-    for rule in (None, ThresholdRule("top", 3)):
-        with pytest.raises(DataError, match=r"empty\.csv: no rows") as caught:
-            predicted(folder, "empty.csv", threshold=rule)
-        assert caught.value.hint == "the file contains only column names"
+    with pytest.raises(DataError, match=r"empty\.csv: no rows") as caught:
+        predicted(folder, "empty.csv")
+    assert caught.value.hint == "the file contains only column names"

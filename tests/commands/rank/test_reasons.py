@@ -43,7 +43,7 @@ def test_the_ranking_on_stdout_stays_as_it_is_and_reasons_add_up(problem, resvm,
         assert one["features"] == []
         assert one["of_features"] is None
     assert f"rank 1, {reasons[0]['id']}: " in ran.err
-    assert f"for: {reasons[0]['positives'][0]['name']} (" in ran.err
+    assert f"that support it: {reasons[0]['positives'][0]['name']} (" in ran.err
     assert "why" not in plain.err
 
 
@@ -113,7 +113,10 @@ def test_other_members_tell_features_by_name_too(problem, resvm, tmp_path):
         ]
         assert len(one["effects"]) == 5
     first = told(tmp_path / "why")[0]["effects"][0]
-    assert f"effects: {first['name']} = {first['value']:.4g} ({first['effect']:+.3g})" in ran.err
+    assert (
+        f"largest effect: {first['name']} = {first['value']:.4g} ({first['effect']:+.3g})"
+        in ran.err
+    )
 
 
 def test_a_precomputed_kernel_has_no_features_to_name():

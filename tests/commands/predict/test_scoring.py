@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from resvm_cli.commands.predict.notes import InputNotes
-from resvm_cli.commands.predict.scoring import BlockScorer, PredictRequest
+from resvm_cli.commands.predict.scoring import BlockScorer, InputNotes, PredictRequest
 from resvm_cli.model.decisions import DecisionRule, Threshold
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import MethodParameters, Setting
@@ -42,7 +41,7 @@ def test_an_unusual_fraction_of_positives_is_noted_unless_chance_explains_it(
 ):
     rule = DecisionRule("mean", {"mean": Threshold(0.0, 0.5, share)})
     model = replace(trained, decision=rule)
-    scorer = BlockScorer(PredictRequest("m"), model, "mean", 0.0, False)
+    scorer = BlockScorer(PredictRequest("m"), model, "mean", 0.0)
     notes = InputNotes(scorer, SimpleNamespace(features=None))
     notes.n_rows = 2000
     found = [text for text in notes.texts(n_positive) if "predicted positive" in text]
