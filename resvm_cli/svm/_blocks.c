@@ -198,24 +198,33 @@ static void fill_rbf(double *at, size_t width, const double *row_norms, double n
 
 static const char bad_starts[] = "starts does not fit: it must ascend within the range of entries";
 
-/* sums[member] += coefficient * line, for each entry of each line. The entries of line i are starts[i]
- * to starts[i + 1]. After an error, some sums are incomplete. */
+/* The members that use each line of a block, and their sums, which are `stride` numbers apart. The
+ * entries of line i are starts[i] to starts[i + 1]. */
+struct uses {
+    const int64_t *starts;
+    const int32_t *members;
+    const double *coefficients;
+    size_t n_entries;
+    double *sums;
+    size_t n_members, stride;
+};
+
+/* sums[member] += coefficient * line, for each entry of each line. After an error, some sums are
+ * incomplete. */
 WIDEST static const char *add_weighted(const double *block, size_t height, size_t width,
-                                       const int64_t *starts, const int32_t *members,
-                                       const double *coefficients, size_t n_entries, double *sums,
-                                       size_t n_members)
+                                       const struct uses *uses)
 {
     for (size_t line = 0; line < height; line++) {
         const double *at = block + line * width;
-        int64_t first = starts[line], last = starts[line + 1];
-        if (first < 0 || last < first || (uint64_t)last > n_entries)
+        int64_t first = uses->starts[line], last = uses->starts[line + 1];
+        if (first < 0 || last < first || (uint64_t)last > uses->n_entries)
             return bad_starts;
         for (int64_t entry = first; entry < last; entry++) {
-            int32_t member = members[entry];
-            if (member < 0 || (size_t)member >= n_members)
+            int32_t member = uses->members[entry];
+            if (member < 0 || (size_t)member >= uses->n_members)
                 return "members does not fit sums: there is no such line";
-            double *sum = sums + (size_t)member * width;
-            const double coefficient = coefficients[entry];
+            double *sum = uses->sums + (size_t)member * uses->stride;
+            const double coefficient = uses->coefficients[entry];
             for (size_t i = 0; i < width; i++)
                 sum[i] += coefficient * at[i];
         }
@@ -227,16 +236,15 @@ WIDEST static const char *add_weighted(const double *block, size_t height, size_
  * line stays in the nearest cache. */
 static const char *add_rbf_values(double *block, size_t height, size_t width,
                                   const double *row_norms, const double *support_norms,
-                                  double gamma, const int64_t *starts, const int32_t *members,
-                                  const double *coefficients, size_t n_entries, double *sums,
-                                  size_t n_members)
+                                  double gamma, const struct uses *uses)
 {
     const char *wrong = NULL;
+    struct uses own = *uses;
     for (size_t line = 0; line < height && !wrong; line++) {
         double *at = block + line * width;
         fill_rbf(at, width, row_norms, support_norms[line], gamma);
-        wrong = add_weighted(at, 1, width, starts + line, members, coefficients, n_entries, sums,
-                             n_members);
+        own.starts = uses->starts + line;
+        wrong = add_weighted(at, 1, width, &own);
     }
     return wrong;
 }
@@ -430,17 +438,21 @@ multiply_steps(const struct placed_rows *rows, const double *lines, const size_t
     }
 }
 
-/* Multiplies the rows by the members from `first` on, a tile or a step of them. Returns how many. */
-WIDEST static size_t multiply_tile(const struct placed_rows *rows, const struct weights *weights,
-                                   size_t first, double *sums)
+/* The number of members that are processed together from this one on. */
+static size_t tile_height(const struct weights *weights, size_t first)
+{
+    return first + TILE <= weights->width ? TILE : STEP;
+}
+
+/* Multiplies the rows by the members of a tile or a step, which begins with member `first`. */
+WIDEST static void multiply_tile(const struct placed_rows *rows, const struct weights *weights,
+                                 size_t first, double *sums)
 {
     const double *lines = weights->tiles + first * weights->n_lines;
-    if (first + TILE <= weights->width) {
+    if (tile_height(weights, first) == TILE)
         multiply_steps(rows, lines, TILE / STEP, weights->by_member, sums, weights->width);
-        return TILE;
-    }
-    multiply_steps(rows, lines, 1, weights->by_member, sums, weights->width);
-    return STEP;
+    else
+        multiply_steps(rows, lines, 1, weights->by_member, sums, weights->width);
 }
 
 /* sums[row][member] (or [member][row]) = the row times the member's weights, added in the order of the
@@ -452,36 +464,39 @@ static const char *multiply_by_tiles(const struct rows *rows, const struct weigh
     const char *wrong = place_rows(rows, weights, &placed);
     if (wrong)
         return wrong;
-    for (size_t first = 0; first < weights->width;)
-        first += multiply_tile(&placed, weights, first,
-                               sums + first * (weights->by_member ? rows->count : 1));
+    for (size_t first = 0; first < weights->width; first += tile_height(weights, first))
+        multiply_tile(&placed, weights, first,
+                      sums + first * (weights->by_member ? rows->count : 1));
     free(placed.values);
     return NULL;
 }
 
-/* Does multiply_by_tiles by member and add_rbf_values, one tile at a time, so that its products stay in
- * the nearest caches. Tiles contain support vectors: the weights have one column for each. */
+/* Does multiply_by_tiles by member and add_rbf_values, for one tile and a few rows at a time, so that
+ * their products stay in the nearest cache. The weights are support vectors, one column for each. */
+#define ROWS_OF_TILE 64
+
 static const char *add_rbf_of_tiles(const struct rows *rows, const struct weights *weights,
                                     const double *row_norms, const double *support_norms,
-                                    double gamma, const int64_t *starts, const int32_t *members,
-                                    const double *coefficients, size_t n_entries, double *sums,
-                                    size_t n_members)
+                                    double gamma, const struct uses *uses)
 {
+    double block[TILE * ROWS_OF_TILE];
     struct placed_rows placed;
     const char *wrong = place_rows(rows, weights, &placed);
     if (wrong)
         return wrong;
-    double *block = malloc(TILE * rows->count * sizeof *block);
-    wrong = block ? NULL : "out of memory";
-    for (size_t first = 0; first < weights->width && !wrong;) {
-        size_t height = multiply_tile(&placed, weights, first, block);
-        wrong = add_rbf_values(block, height, rows->count, row_norms, support_norms + first, gamma,
-                               starts + first, members, coefficients, n_entries, sums, n_members);
-        first += height;
-    }
+    for (size_t first = 0; first < weights->width && !wrong; first += tile_height(weights, first))
+        for (size_t start = 0; start < rows->count && !wrong; start += ROWS_OF_TILE) {
+            size_t count = rows->count - start < ROWS_OF_TILE ? rows->count - start : ROWS_OF_TILE;
+            struct placed_rows some = {count, placed.starts + start, placed.values, placed.lines};
+            struct uses own = *uses;
+            own.starts += first;
+            own.sums += start;
+            multiply_tile(&some, weights, first, block);
+            wrong = add_rbf_values(block, tile_height(weights, first), count, row_norms + start,
+                                   support_norms + first, gamma, &own);
+        }
     if (wrong == bad_starts)
         wrong = "use_starts does not fit: it must ascend within the range of members";
-    free(block);
     free(placed.values);
     return wrong;
 }
@@ -786,8 +801,9 @@ FUNCTION(add, IN(FLOAT64, "block"), IN(INT64, "starts"), IN(INT32, "members"),
         return "coefficients does not fit members";
     if (a[4].count % width)
         return "sums does not fit width";
-    return add_weighted(a[0].data, a[1].count - 1, width, a[1].data, a[2].data, a[3].data,
-                        a[3].count, a[4].data, a[4].count / width);
+    struct uses uses = {a[1].data, a[2].data, a[3].data,           a[3].count,
+                        a[4].data, a[4].count / width, width};
+    return add_weighted(a[0].data, a[1].count - 1, width, &uses);
 }
 
 FUNCTION(add_rbf, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "support_norms"),
@@ -804,8 +820,9 @@ FUNCTION(add_rbf, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "
         return "coefficients does not fit members";
     if (a[7].count % width)
         return "sums does not fit row_norms";
-    return add_rbf_values(a[0].data, height, width, a[1].data, a[2].data, a[3].real, a[4].data,
-                          a[5].data, a[6].data, a[6].count, a[7].data, a[7].count / width);
+    struct uses uses = {a[4].data, a[5].data, a[6].data,           a[6].count,
+                        a[7].data, a[7].count / width, width};
+    return add_rbf_values(a[0].data, height, width, a[1].data, a[2].data, a[3].real, &uses);
 }
 
 FUNCTION(multiply_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), OUT(FLOAT64, "sums"),
@@ -851,8 +868,9 @@ FUNCTION(add_rbf_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), IN(FL
     if (a[11].count % rows.count)
         return "sums does not fit row_norms";
     struct weights weights = {a[3].data, a[3].count, a[4].data, a[4].count / width, width, 1};
-    return add_rbf_of_tiles(&rows, &weights, a[5].data, a[6].data, a[7].real, a[8].data, a[9].data,
-                            a[10].data, a[10].count, a[11].data, a[11].count / rows.count);
+    struct uses uses = {a[8].data,  a[9].data, a[10].data, a[10].count,
+                        a[11].data, a[11].count / rows.count, rows.count};
+    return add_rbf_of_tiles(&rows, &weights, a[5].data, a[6].data, a[7].real, &uses);
 }
 
 FUNCTION(multiply, ROWS, IN(INT32, "places"), IN(INT64, "column_starts"), IN(INT32, "lines"),
