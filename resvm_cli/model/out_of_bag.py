@@ -30,7 +30,7 @@ from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
 UNLIKE_ANY = -2  # the content number of all training rows that equal no scored row
-POOL_CELLS_AT_ONCE = 1 << 24  # support vectors times features, for members scored together
+POOL_CELLS_AT_ONCE = 1 << 22  # support vectors times features, for members scored together
 # Rows scored out of bag: all rows if there are few; otherwise as many as can be scored in a
 # fraction of the training time (measured in kernel values), a third of them from P.
 SMALL_SETS = 1500

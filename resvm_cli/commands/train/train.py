@@ -97,7 +97,7 @@ def train(
         if resume or budget.members_at_once or long:
             part = open_part(_part_path(target), plan, data, rule, range(plan.n_models))
             return _finish(part, plan, budget, data, target, run, force=force)
-        _, model = train_plan(plan, data, rule, budget, run)
+        model = train_plan(plan, data, rule, budget, run)[1]  # only: its part may be large
         manifest = save(model, target, force=force, workers=budget.threads)
     expected = ExpectedPerformance.from_table(model.decision, model.out_of_bag)
     return TrainResult(target, manifest, plan, expected, tuple(run.notes))
