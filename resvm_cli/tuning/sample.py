@@ -326,14 +326,13 @@ class TuningSample:
         """The number of rows of U and known negatives."""
         return len(self.kernels.unlabeled)
 
-    def largest_bag(self, settings: TuningSettings, *, extended: bool) -> int:
-        """Return the largest number of rows in any candidate's bag; ranges may be ``extended``."""
+    def largest_bag(self, settings: TuningSettings) -> int:
+        """Return the largest number of rows in any candidate's bag, extended ranges included."""
         if settings.search == "informed":
             candidates = self.informed(settings)
         else:
-            extended = extended and not settings.no_extend
             candidates = [
-                self.space(method, settings).largest(extended=extended)
+                self.space(method, settings).largest(extended=not settings.no_extend)
                 for method in settings.methods
             ]
         sizes = self.rows_pos, self.rows_unl
@@ -392,8 +391,7 @@ def within_memory(
     if run.memory_mb is None:
         return sample, replace(run, jobs=run.workers())
     held = held_bytes(data, len(kernels.positives), len(kernels.unlabeled))
-    # ranges may be extended
-    bag = sample.largest_bag(settings, extended=True)
+    bag = sample.largest_bag(settings)
     matrix = 8.0 * (len(kernels.positives) + len(kernels.unlabeled)) ** 2
     cache = min(settings.base.cache_mb * 1e6, 8.0 * bag**2)
     if kernels.shares_kernels:

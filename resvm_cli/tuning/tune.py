@@ -295,40 +295,24 @@ def _chosen(outcome: Outcome, sample: TuningSample, settings: TuningSettings) ->
     return [Pooled(best, 1.0, best.n_models)]
 
 
-# Parameters that are logged under another name or do not affect the trials.
-NOT_LOGGED = ("oob", "cache_mb")
-
-
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
     """Return everything that determines the trials; a run is resumed only if all of it is equal."""
-    logged = {
+    shared = {name: getattr(request.base, name) for name in SHARED_NAMES if name != "cache_mb"}
+    return {
         "kind": "resvm-tuning",
-        "format": 1,
+        "format": 2,
         "resvm": __version__,
         "data": data.description(),
         "scale": request.source.scale,
         "zero_based": request.source.zero_based,
         "groups": request.source.groups is not None,
         "methods": list(request.methods),
-        "kernel": request.base.kernel,
-        "seed": request.base.seed,
-        "tolerance": request.base.tolerance,
         "space": {
             method: {axis.name: str(axis) for axis in sample.space(method, request).axes}
             for method in request.methods
         },
-        **({"w_neg": request.base.w_neg} if len(data.negatives) else {}),
-        "metric": request.metric,
-        "estimate": "oob" if request.oob else "folds",
+        **shared,
+        **{name: getattr(request, name) for name in TUNING_TABLE},
         "folds": sample.folds.n_folds,
-        "search": request.search,
-        "committee": request.committee,
-        "trials": request.trials,
-        "n_models": request.n_models,
-        "max_unl": request.max_unl,
         "shared_kernels": sample.kernels.shares_kernels,
     }
-    every = {name: getattr(request.base, name) for name in SHARED_NAMES}
-    every |= {name: getattr(request, name) for name in TUNING_TABLE}
-    known = {*logged, *NOT_LOGGED}
-    return logged | {name: value for name, value in every.items() if name not in known}

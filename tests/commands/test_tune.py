@@ -358,7 +358,10 @@ def test_groups_by_qid_and_one_labelled_file(resvm, tmp_path):
     assert ran.code == 0, ran.err
 
 
-@pytest.mark.parametrize("removed", [{"search": "halving"}, {"outer": 2}, {"n_models": "auto"}])
+@pytest.mark.parametrize(
+    "removed",
+    [{"search": "halving"}, {"outer": 2}, {"n_models": "auto"}, {"repeats": 1}, {"up_to": 0.2}],
+)
 def test_a_run_begun_with_a_removed_feature_is_not_resumed(removed, problem, resvm, tmp_path):
     arguments = quick(problem, tmp_path / "t", "--oob", "--resume")
     assert resvm(*arguments).code == 0
