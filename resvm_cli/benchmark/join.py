@@ -24,7 +24,7 @@ from resvm_cli.benchmark.results import (
     read_benchmark,
 )
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.files.run_directory import RunDirectory
+from resvm_cli.files.json_files import RunDirectory
 from resvm_cli.files.streams import same_source
 from resvm_cli.records import dataclass
 

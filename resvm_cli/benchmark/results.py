@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS, Cell
 from resvm_cli.errors import DataError, FileError, Message
 from resvm_cli.files.fields import fields_of
+from resvm_cli.files.json_files import SETTINGS as SETTINGS_FILE
 from resvm_cli.files.json_files import parse_object, read_json
-from resvm_cli.files.run_directory import SETTINGS as SETTINGS_FILE
 from resvm_cli.files.streams import comes_at_once, package_text, read_pieces
 from resvm_cli.records import dataclass
 

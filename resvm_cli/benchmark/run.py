@@ -38,7 +38,7 @@ from resvm_cli.benchmark.results import (
     is_valid,
 )
 from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
-from resvm_cli.files.run_directory import RunDirectory, TaskFiles
+from resvm_cli.files.json_files import RunDirectory, TaskFiles
 from resvm_cli.parameter_types import Kind, Parameter
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel

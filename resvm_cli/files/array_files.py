@@ -183,8 +183,10 @@ def dense_parts(array: Any, size: int) -> Iterator[Part]:
     for start in range(0, n_rows, size):
         stop = min(start + size, n_rows)
         part = np.asarray(array[start:stop])
-        with np.errstate(over="ignore"):  # an infinite number is rejected later
-            yield start, stop, part if part.dtype.kind in "iu" else part.astype(np.float64)
+        if part.dtype.kind not in "iu":
+            with np.errstate(over="ignore"):  # an infinite number is rejected later
+                part = part.astype(np.float64)
+        yield start, stop, part
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,7 +141,7 @@ class _AnnData:
         if not hasattr(item, "dtype"):  # a group
             there = item.attrs
             self._attributes[path] = {name: there[name] for name in ATTRIBUTES if name in there}
-        elif item.shape is not None:
+        elif getattr(item, "shape", None) is not None:  # neither empty nor a named type
             self._data[path] = item
 
     def table(self) -> Table:
@@ -160,9 +160,8 @@ class _AnnData:
         has_ids = ids in self._data and self._data[ids].shape == (n_rows,)
         if has_ids:
             columns = _made_unique([*columns, "obs_names"])
-        table = MatrixTable(
-            self._name, columns, parts, partial(self._texts, ids) if has_ids else None
-        )
+        read_ids = partial(self._texts, ids) if has_ids else None
+        table = MatrixTable(self._name, columns, parts, read_ids)
         table.n_default = width
         table.n_sparse = 0 if form == "dense" else width
         table.id_column = columns[width] if has_ids else None

@@ -161,36 +161,12 @@ def _is_like_a_number(text: str) -> bool:
     return like is not None or is_number(text)
 
 
-def no_value(
-    block: TableBlock,
-    row: int,
-    at: int,
-    name: str,
-    *,
-    text: bool = False,
-    like: bool = False,
-    droppable: bool = True,
-) -> DataError:
-    """Return the error for a missing value.
-
-    The hint suggests fewer remedies if a feature map was given (``like``), and suggests dropping
-    rows only if they are ``droppable``.
-    """
-    ways = []
-    if text and not like:
-        ways.append("omit the column: {drop:{column}}")
-    elif not text:
-        ways.append(
-            "fill it in: " + ("{missing:zero}" if like else "{missing:mean}, median or zero")
-        )
-    if droppable:
-        ways.append("drop such rows: {missing:drop}")
-    if text:
-        ways.append("set all its features to 0: {missing:zero}")
-    hint = "; ".join([*ways[:-1], ("or " if len(ways) > 1 else "") + ways[-1]])
+def no_value(block: TableBlock, row: int, at: int, name: str, *, like: bool = False) -> DataError:
+    """Return the error for a missing value; a given feature map (``like``) has no other means."""
+    others = "" if like else ", mean or median; or leave out the row or the column"
     return DataError(
         f"{block.where(row, at)}: no value in column '{name}'",
-        Message(hint, column=shlex.quote(name)),
+        Message("fill it in: {missing:zero}" + others),
     )
 
 
@@ -307,7 +283,7 @@ class Morgan:
         self._counts = counts
 
     def entries(
-        self, block: TableBlock, at: int, kept: npt.NDArray[np.bool_] | None, *, droppable: bool
+        self, block: TableBlock, at: int, kept: npt.NDArray[np.bool_] | None
     ) -> tuple[IntArray, IntArray, FloatArray]:
         """Return the rows, bits and counts of a column of SMILES.
 
@@ -327,9 +303,7 @@ class Morgan:
             else:
                 raise DataError(
                     f"{block.where(row, at)}: RDKit cannot read the molecule '{cell[:60]}'",
-                    Message("correct it, or drop such rows: {missing:drop}")
-                    if droppable
-                    else "correct it, or omit the row",
+                    Message("correct it, or drop such rows: {missing:drop}"),
                 )
         return np.array(rows, np.int64), np.array(bits, np.int64), np.array(counts, float)
 

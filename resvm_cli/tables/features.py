@@ -62,17 +62,14 @@ class TableFeatures:
         known: FeatureMap | None = None,
         *,
         selective: bool = False,
-        droppable: bool = True,
     ) -> None:
         """``known`` is the feature map of another table, which this table reuses.
 
-        With ``selective``, columns of ids, dates and free text do not become features. Unless rows
-        are ``droppable``, no error message suggests dropping them.
+        With ``selective``, columns of ids, dates and free text do not become features.
         """
         self.table = table
         self.roles = roles
         self._selective = selective
-        self._droppable = droppable
         self._columns = columns = ColumnNumbers(table, roles)
         self._features = columns.features
         self._followers: list[TableFeatures] = []  # tables that share the map
@@ -285,7 +282,7 @@ class TableFeatures:
             elif column.kind == "morgan":
                 morgan = Morgan(column.bits, column.radius, column.counts)
                 keep = kept if self.missing == "drop" else None
-                row, bit, count = morgan.entries(block, at, keep, droppable=self._droppable)
+                row, bit, count = morgan.entries(block, at, keep)
                 parts.append((row, column.first + bit, count))
         rows = _rows_of(n_rows, parts)
         ids = None if self._columns.row_id is None else ids_of(block, self._columns.row_id)
@@ -335,21 +332,10 @@ class TableFeatures:
                 kept &= ~missing
             elif column.fill is None and missing.any():
                 row = int(np.flatnonzero(missing)[0])
-                raise self._no_value(block, row, at, column)
+                raise no_value(block, row, at, column.name, like=not self._may_grow)
             self.n_missing[column.name] += int(missing.sum())
             table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
-
-    def _no_value(self, block: TableBlock, row: int, at: int, column: MappedColumn) -> DataError:
-        return no_value(
-            block,
-            row,
-            at,
-            column.name,
-            text=column.kind == "text",
-            like=not self._may_grow,
-            droppable=self._droppable,
-        )
 
     def _categories(self, block: TableBlock, column: MappedColumn, at: int, kept: Mask) -> Entries:
         cells = texts_of(block.columns[at])
@@ -360,7 +346,8 @@ class TableFeatures:
             if is_missing(text):
                 feature = 0  # all features of this column are 0
                 if self.missing == "refuse":
-                    raise self._no_value(block, cells.index(cell), at, column)
+                    row = cells.index(cell)
+                    raise no_value(block, row, at, column.name, like=not self._may_grow)
                 if self.missing == "drop":
                     kept &= np.array([one != cell for one in cells], bool)
                 self.n_missing[column.name] += cells.count(cell)

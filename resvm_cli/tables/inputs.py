@@ -135,21 +135,13 @@ class RowInput:
         """The number of features, if the input states it."""
         return None if self._sparse is None else self._sparse.n_features
 
-    def encode(
-        self,
-        known: FeatureMap | None = None,
-        *,
-        selective: bool = False,
-        droppable: bool = True,
-    ) -> None:
+    def encode(self, known: FeatureMap | None = None, *, selective: bool = False) -> None:
         """Encode the columns of a table as the ``known`` features or, if None, as new ones."""
         if self.table is not None:
             from resvm_cli.tables.features import TableFeatures
 
             roles = self.reading.roles
-            self.features = TableFeatures(
-                self.table, roles, known, selective=selective, droppable=droppable
-            )
+            self.features = TableFeatures(self.table, roles, known, selective=selective)
 
     def encode_like(self, known: FeatureMap | None, n_features: int = 0) -> None:
         """Encode the columns of a table as the features of a model.
@@ -162,7 +154,7 @@ class RowInput:
         if known is not None:
             if known.missing == "drop":
                 known = replace(known, missing="refuse")
-            self.encode(known, droppable=False)
+            self.encode(known)
             return
         if not self.table.n_numbered:
             raise DataError(
@@ -182,7 +174,7 @@ class RowInput:
         only = tuple(self.table.columns[: self.table.n_numbered])
         roles = replace(self.reading.roles, only=only)
         self.reading = replace(self.reading, roles=roles)
-        self.encode(droppable=False)
+        self.encode()
 
     def numeric_label(self, label: float | None, sign: str = "positive") -> float:
         """Return a label as a number: 1 or -1 for tables, as given for svmlight text."""

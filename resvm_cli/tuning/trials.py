@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import Any
 
 from resvm_cli.errors import DataError, Message, ResvmError
-from resvm_cli.files.run_directory import RunDirectory, TaskFiles
+from resvm_cli.files.json_files import RunDirectory, TaskFiles
 from resvm_cli.parameters import MethodName
 from resvm_cli.records import dataclass
 from resvm_cli.running.run import Run, Share, shares_holding

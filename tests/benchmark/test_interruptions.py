@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
 # as resvm_cli/__main__.py, but array tasks save their results line by line
 SAVING_EACH_LINE = (
-    "from resvm_cli.files import run_directory; run_directory.SAVED_SECONDS = -1.0\n"
+    "from resvm_cli.files import json_files; json_files.SAVED_SECONDS = -1.0\n"
     "import sys; from resvm_cli.cli import main; sys.argv[0] = 'resvm'; main()"
 )
 

@@ -132,7 +132,7 @@ def test_what_cannot_be_converted_is_refused_with_its_place(
 def test_advice_can_be_typed_as_it_stands(resvm, folder):
     for table, advice in (
         (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to omit it: --drop 'my a'"),
-        (b"my a,b\nx,2\n,3\n", "omit the column: --drop 'my a'; drop such rows: --missing drop"),
+        (b"my a,b\nx,2\n,3\n", "fill it in: --missing zero, mean or median"),
     ):
         assert advice in converted(resvm, folder, "-", code=3, stdin=table).err
 

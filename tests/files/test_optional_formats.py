@@ -196,3 +196,13 @@ def test_claims_that_the_stored_bytes_cannot_justify_are_refused(
         file.create_dataset(key, shape, kind, chunks=chunks)
     with pytest.raises(DataError, match=message):
         list(open_anndata("a.h5ad", path).blocks())
+
+
+def test_other_content_of_a_file_does_not_matter(tmp_path):
+    path = write(tmp_path / "a.h5ad", "csr")
+    with h5py.File(path, "a") as file:
+        file["uns/type"] = np.dtype("f8")  # a named type
+        file["uns/nothing"] = h5py.Empty("f8")
+        file.create_dataset("obs/large", (10**9,), "f8", chunks=(64,))
+    block, _ = rows(path, ColumnRoles())
+    assert np.array_equal(dense(block), X)

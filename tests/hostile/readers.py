@@ -235,7 +235,7 @@ def parts(standing: Standing, other: str, files: dict[str, bytes], folder: Path)
 
 def task_file(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     from resvm_cli.errors import ResvmError
-    from resvm_cli.files.run_directory import TaskFiles
+    from resvm_cli.files.json_files import TaskFiles
     from resvm_cli.tuning.trials import KnownTrials, _recorded_scores, is_known_trial
 
     sound = json.loads(next(iter(standing.files.values())).partition(b"\n")[0])
@@ -253,7 +253,7 @@ def task_file(standing: Standing, files: dict[str, bytes], folder: Path) -> None
 
 def marker(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     """What vouches for an output: it counts only where it says what it said."""
-    from resvm_cli.files.run_directory import OutputDirectory
+    from resvm_cli.files.json_files import OutputDirectory
 
     (record,) = (name for name in standing.files if name.startswith("."))
     made_from = json.loads(standing.files[record].partition(b"\n")[0])["made_from"]
@@ -268,7 +268,7 @@ def marker(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
 
 def run_directory(standing: Standing, files: dict[str, bytes], folder: Path) -> None:
     from resvm_cli.errors import ResvmError
-    from resvm_cli.files.run_directory import RunDirectory
+    from resvm_cli.files.json_files import RunDirectory
     from resvm_cli.tuning.trials import _recorded_scores
 
     settings = json.loads(standing.files["settings.json"])

@@ -114,22 +114,14 @@ def test_missing_values_are_filled_in_as_the_map_says(map_of):
 
 
 def test_the_advice_for_a_missing_value_is_one_that_the_map_allows(map_of):
-    whole, gap = b"a\n1\n", b"a,b\n1,2\n,3\n"
-    made = map_of(ColumnRoles(), whole)
-    for known, advice in ((None, 'missing="mean", median or zero'), (made, 'missing="zero"')):
-        with pytest.raises(DataError, match=f"fill it in: {advice}; or drop"):
-            rows(features(ColumnRoles(), known, gap))
-
-
-def test_dropping_is_not_advised_where_every_row_is_needed(map_of):
     known = map_of(ColumnRoles(), b"a,c\n1,red\n")
-    for gap in (b"a,c\n,red\n", b"a,c\n1,\n"):
-        table = TextTable("t", lambda text=gap: [text])
-        with pytest.raises(DataError) as caught:
-            rows(TableFeatures(table, ColumnRoles(), known, droppable=False))
-        hint = str(caught.value.hint)
-        assert "drop" not in hint
-        assert 'missing="zero"' in hint
+    for gap in (b"a,c\n1,red\n,red\n", b"a,c\n1,red\n1,\n"):
+        for own, advice in (
+            (None, 'missing="zero", mean or median; or'),
+            (known, 'missing="zero"$'),
+        ):
+            with pytest.raises(DataError, match=f"fill it in: {advice}"):
+                rows(features(ColumnRoles(), own, gap))
 
 
 def test_filling_in_zero_leaves_the_given_map_as_it_was(map_of):

@@ -17,8 +17,8 @@ from resvm_cli.commands.predict.scoring import (
 )
 from resvm_cli.errors import DataError, Message, ModelError, ParameterError, Text
 from resvm_cli.files.atomic import check_outputs, output
+from resvm_cli.files.json_files import OutputDirectory, output_names
 from resvm_cli.files.predictions import format_header
-from resvm_cli.files.run_directory import OutputDirectory, output_names
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import STDIN, comes_at_once, file_digest
 from resvm_cli.files.svmlight import Block, map_blocks

@@ -8,9 +8,8 @@ import os
 import pytest
 
 from resvm_cli.errors import FileError, ParameterError
-from resvm_cli.files import run_directory
-from resvm_cli.files.json_files import read_sealed, write_sealed
-from resvm_cli.files.run_directory import RunDirectory, TaskFiles
+from resvm_cli.files import json_files
+from resvm_cli.files.json_files import RunDirectory, TaskFiles, read_sealed, write_sealed
 from resvm_cli.running.run import Share
 
 SETTINGS = {"seed": 1, "space": {"c": "1..2"}}
@@ -155,7 +154,7 @@ def task_files(path, settings=SETTINGS):
 def test_records_of_tasks_are_read_again(tmp_path, monkeypatch):
     files, records = task_files(tmp_path), [{"trial": 0}]
     assert files.read() == []
-    monkeypatch.setattr(run_directory, "SAVED_SECONDS", -1.0)
+    monkeypatch.setattr(json_files, "SAVED_SECONDS", -1.0)
     with files.saving("round 1", Share(1, 2), records) as add:
         add({"trial": 1})
         assert files.read() == [{"trial": 0}, {"trial": 1}]  # before the end
