@@ -7,8 +7,7 @@ feature 1 in a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from resvm_cli.api.arguments import (
     table_entries,
     with_seed,
 )
-from resvm_cli.api.matrices import ColumnLayout, Label, LabeledMatrix, Matrix, labeled_rows
+from resvm_cli.api.matrices import Label, LabeledMatrix, Matrix, labeled_rows
 from resvm_cli.api.results import Model, OutOfBagRows
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.errors import warn_caller
@@ -102,44 +101,26 @@ def fit(
     array([ 1, -1])
     """
     run = run_for(jobs, n_jobs, progress, notice)
-    model = fit_on(
-        run,
-        X,
-        y,
-        groups=groups,
-        weights=weights,
-        positive_label=positive_label,
-        negative_label=negative_label,
-        oob=oob,
-        **with_seed(parameters, random_state),
-    )
+    parameters = with_seed(parameters, random_state)
+    require_known(parameters, TRAINING, "fit")
+    with parallel.inner_threads_held():
+        labeled = labeled_rows(X, y, positive_label, negative_label, run)
+    model = fit_on(run, labeled, groups, weights, oob, parameters)
     warn_caller(run.concerns)
     return model
 
 
 def fit_on(
     run: Run,
-    X: Matrix,
-    y: npt.ArrayLike,
-    *,
+    labeled: LabeledMatrix,
     groups: Sequence[Any] | None,
     weights: npt.ArrayLike | None,
-    positive_label: Label | None,
-    negative_label: Label | None = None,
     oob: bool,
-    columns: Sequence[str] | None = None,
-    **parameters: Any,
+    parameters: Mapping[str, Any],
 ) -> Model:
-    """Do the work of ``fit`` without issuing warnings; ``run.concerns`` contains their text.
-
-    ``columns`` names the columns of X if X itself does not.
-    """
+    """Do the work of ``fit`` without issuing warnings; ``run.concerns`` contains their text."""
     with parallel.inner_threads_held():
-        require_known(parameters, TRAINING, "fit")
         choice, scale = training_choice(parameters)
-        labeled = labeled_rows(X, y, positive_label, negative_label, run)
-        if columns is not None:
-            labeled = replace(labeled, columns=ColumnLayout(len(columns), tuple(columns)))
         data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
         part, stored = train_on(data, choose_settings(data, choice, run), run)
         unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar, TypeVar
 
@@ -35,7 +36,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from resvm_cli import api
 from resvm_cli.api import functions
 from resvm_cli.api.arguments import documented, entry, run_for, seed_from, shared_entries
-from resvm_cli.api.matrices import PathName, refuse_lossy, require_same_order
+from resvm_cli.api.matrices import (
+    ColumnLayout,
+    PathName,
+    labeled_rows,
+    refuse_lossy,
+    require_same_order,
+)
 from resvm_cli.errors import ModelError, ParameterError, warn_caller
 from resvm_cli.parameters import SHARED_NAMES, MethodName, check_contamination
 from resvm_cli.rows import FloatArray
@@ -130,20 +137,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         X, labels, label, negative = self._validated(X, y)
         self._fractions()
         run = run_for(self.jobs, self.n_jobs)
-        model = functions.fit_on(
-            run,
-            X,
-            labels,
-            positive_label=label,
-            negative_label=negative,
-            groups=groups,
-            weights=weights,
-            oob=bool(getattr(self, "oob", False)),
-            columns=getattr(self, "feature_names_in_", None),
-            method=self.method,
-            seed=self._seed(),
-            **self._options(),
-        )
+        labeled = labeled_rows(X, labels, label, negative, run)
+        if (names := getattr(self, "feature_names_in_", None)) is not None:
+            labeled = replace(labeled, columns=ColumnLayout(len(names), tuple(names)))
+        parameters = {"method": self.method, "seed": self._seed(), **self._options()}
+        oob = bool(getattr(self, "oob", False))
+        model = functions.fit_on(run, labeled, groups, weights, oob, parameters)
         self._take(model)
         assert model.stored.plan is not None
         unfinished = [*map(str, unfinished_note(model.stored.plan, model.n_unconverged))]

@@ -153,7 +153,7 @@ def test_the_page_is_that_of_the_command(rows, frame, resvm, tmp_path):
         target = tmp_path / f"{number}.html"
         resvm_cli.rank(frame, y, importance=True, **keywords, **SMALL).save_html(target)
         expected, found = page_data(tmp_path / "cli.html"), page_data(target)
-        for files in ("heading", "data", "command"):  # the names of files
+        for files in ("heading", "command"):  # the names of files
             assert expected.pop(files) != found.pop(files)
         assert expected["importance"]
         assert found == expected

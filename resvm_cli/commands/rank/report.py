@@ -201,7 +201,7 @@ def render_page(result: RankResult, command: str = "") -> bytes:
     histogram = result.histogram
     data = {
         "heading": _heading(result),
-        "data": _data(result),
+        "data": rows_of(result.plan),
         "command": command,
         "audit": audit,
         "tiles": list(_tiles(result)),
@@ -264,20 +264,6 @@ def _heading(result: RankResult) -> str:
     if result.batch is not None:
         return f"Rows{of} to test next"
     return f"Known positives{of}, most suspicious first" if audit else f"Ranking{of}"
-
-
-def _data(result: RankResult) -> str:
-    plan, source = result.plan, result.request.source
-    of_p = of_u = whole = ""
-    if source.data is not None:
-        whole = f", from {name_of(source.data)}"
-        if source.positive_ids is not None:
-            of_p = f" (ids in {name_of(source.positive_ids)})"
-    elif source.positives is not None and source.unlabeled is not None:
-        of_p, of_u = f" from {name_of(source.positives)}", f" from {name_of(source.unlabeled)}"
-    of_n = f", {plan.rows_neg:,} known negatives" if plan.rows_neg else ""
-    unlabeled = f"{plan.rows_unl:,} unlabeled rows{of_u}"
-    return f"{plan.rows_pos:,} known positives{of_p}, {unlabeled}{of_n}{whole}"
 
 
 def _made(result: RankResult) -> list[str]:
