@@ -101,10 +101,21 @@ def _initializer(cls: Any) -> Callable[..., None]:
     missing = dataclasses.MISSING
     positional = [name for name in defaults if name not in keywords]
     required = [name for name, value in defaults.items() if value is missing and name not in made]
+    names, n_values = tuple(defaults), -1 if keywords else len(defaults)
     has_more = hasattr(cls, "__post_init__")
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:
         own = self.__dict__  # frozen classes do not allow setting attributes
+        if not named and len(values) == n_values:
+            own.update(zip(names, values))  # noqa: B905 - as many as there are names
+        elif not values and tuple(named) == names:  # such as by dataclasses.replace
+            own.update(named)
+        else:
+            fill(own, values, named)
+        if has_more:
+            self.__post_init__()
+
+    def fill(own: dict[str, Any], values: tuple[Any, ...], named: dict[str, Any]) -> None:
         own.update(defaults)
         own.update(zip(positional, values))  # noqa: B905 - checked below
         own.update(named)
@@ -118,8 +129,6 @@ def _initializer(cls: Any) -> Callable[..., None]:
         for name, make in made.items():
             if own[name] is missing:
                 own[name] = make()
-        if has_more:
-            self.__post_init__()
 
     return __init__
 

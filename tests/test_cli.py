@@ -34,7 +34,7 @@ OTHERS = (
 UNUSED = {
     "--help": (*NUMBERS, "resvm_cli.training", "resvm_cli.model", "resvm_cli.model_files"),
     "--version": (*NUMBERS, "resvm_cli.training", "resvm_cli.model", "resvm_cli.model_files"),
-    "train": (*LIBRARIES, *OTHERS, "numpy.ma", "numpy.typing"),
+    "train": (*LIBRARIES, *OTHERS, "numpy.ma", "numpy.typing", "resvm_cli.svm.liblinear"),
     "predict": (
         *(*LIBRARIES, *OTHERS, "numpy.ma", "numpy.random", "numpy.typing"),
         *("resvm_cli.training", "resvm_cli.metrics", "resvm_cli.svm.libsvm"),

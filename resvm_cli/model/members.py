@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,10 +27,12 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels, libsvm, smo
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.liblinear import LinearTrainer
 from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import LinearSolution, Problem, Solution
 from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, bag_values
+
+if TYPE_CHECKING:
+    from resvm_cli.svm.liblinear import LinearTrainer
 
 # A bag of 100 rows trains in less than a millisecond; dispatching it takes half of that.
 BATCH_ROWS = 1000
@@ -304,6 +306,8 @@ class _TrainingSet:
 
     @cached_property
     def _linear_trainer(self) -> LinearTrainer:
+        from resvm_cli.svm.liblinear import LinearTrainer
+
         return LinearTrainer(self.rows)
 
     @cached_property

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 
 from resvm_cli.errors import Message, SolverError
-from resvm_cli.rows import IntArray, Rows
+from resvm_cli.rows import Columns, IntArray, Rows
 from resvm_cli.svm.libsvm import (
     PRINT_FUNCTION,
     NodeArray,
@@ -79,12 +79,14 @@ class LinearTrainer:
     """Trains on rows whose features are renumbered without gaps, plus a bias feature."""
 
     def __init__(self, rows: Rows) -> None:
-        self.features, compact = np.unique(rows.indices, return_inverse=True)
+        columns = Columns(rows.indices)
+        self.features = columns.present
         self._bias_index = len(self.features) + 1
         if self._bias_index >= 2**31 - 1:
             raise SolverError("too many features for LIBLINEAR", Message("use {solver:libsvm}"))
         self._norms = np.sqrt(rows.squared_norms())
-        renumbered = Rows(rows.indptr, (compact.reshape(-1) + 1).astype(np.int32), rows.values)
+        placed = columns.placed(rows)
+        renumbered = Rows(placed.indptr, placed.indices + np.int32(1), placed.values)
         self._nodes = NodeArray(renumbered, closing_feature=self._bias_index)
 
     def train(self, problem: Problem, positive: IntArray, unlabeled: IntArray) -> LinearSolution:
