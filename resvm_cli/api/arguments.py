@@ -16,9 +16,7 @@ import numpy as np
 
 from resvm_cli.errors import Message, ParameterError, Text
 from resvm_cli.parameter_types import Parameter
-from resvm_cli.parameters import (
-    RANGE_HELP,
-)
+from resvm_cli.parameters import RANGE_HELP
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress, Run
 

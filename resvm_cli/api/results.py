@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.arguments import SHARED, documented, entry
+from resvm_cli.api.arguments import SHARED, documented, entry, shared_entries, table_entries
 from resvm_cli.api.matrices import (
     SAME_COLUMNS,
     ColumnLayout,
@@ -34,7 +34,7 @@ from resvm_cli.model_files.directory import (
     load_with_out_of_bag,
 )
 from resvm_cli.model_files.out_of_bag_table import OutOfBag, fitted_classes, unknown_probability
-from resvm_cli.parameters import MethodName, RuleName, check_contamination
+from resvm_cli.parameters import RANKING_TABLE, MethodName, RuleName, check_contamination
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
@@ -258,6 +258,12 @@ class Model:
         limit = self.threshold.value if threshold is None else threshold
         return self.decisions(X).labels(limit, self.decision)
 
+    @documented(
+        parameters=[
+            *ROWS,
+            *table_entries(RANKING_TABLE, ("contamination_pos", "contamination_unl")),
+        ]
+    )
     def predict_proba(
         self,
         X: Matrix,
@@ -271,14 +277,7 @@ class Model:
         values stored with the model. It applies to new rows from the same distribution as U, and
         never decreases as the decision value increases.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or Arrow table
-            Rows with the same columns as in training, in the same order.
-        contamination_pos : float, optional
-            Fraction of P that is negative. Default: estimated.
-        contamination_unl : float, optional
-            Fraction of U that is positive. Default: estimated.
+        {parameters}
 
         Returns
         -------
@@ -330,6 +329,12 @@ class Model:
         """
         return np.concatenate(self._each_block(X, self._predictor.member_values))
 
+    @documented(
+        parameters=[
+            entry("X", SHARED["X"][0], "The rows that the model was trained on."),
+            *shared_entries("y", "groups", "weights", "positive_label", "negative_label"),
+        ]
+    )
     def importance(
         self,
         X: Matrix,
@@ -345,20 +350,9 @@ class Model:
         Importance is the mean drop in the members' ROC AUC of P against U, for any kernel but a
         precomputed one. Correlated features are permuted together.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or Arrow table
-            The rows that the model was trained on.
-        y : array
-            Their labels.
-        groups : sequence, optional
-            The groups that the model was trained with.
-        weights : array, optional
-            The weights that the model was trained with.
-        positive_label : label, optional
-            The label of known positives, as for ``fit``.
-        negative_label : label, optional
-            The label of known negatives, as for ``fit``.
+        The labels, groups and weights must be those of ``fit``.
+
+        {parameters}
 
         Returns
         -------
