@@ -132,14 +132,12 @@ static void summarized(void)
     int32_t *features = indices(n_entries, n_features + 1);
     double *values = numbers(n_entries), *statistics = room(6 * n_features, sizeof *statistics);
     uint64_t *of_rows = room(n_rows, sizeof *of_rows);
-    uint64_t *of_features = room(n_features, sizeof *of_features);
     struct rows rows = {starts, n_rows, features, values, n_entries};
     memset(statistics, 0, 6 * n_features * sizeof *statistics);
     memset(of_rows, 0, n_rows * sizeof *of_rows);
-    memset(of_features, 0, n_features * sizeof *of_features);
     add_statistics(features, values, n_entries, statistics, n_features);
-    add_hashes(&rows, next_random(), of_rows, of_features, n_features);
-    free(starts), free(features), free(values), free(statistics), free(of_rows), free(of_features);
+    add_hashes(&rows, of_rows);
+    free(starts), free(features), free(values), free(statistics), free(of_rows);
 }
 
 static int by_column(void)
