@@ -184,6 +184,25 @@ class ScoredLabels:
         """Return the precision in the top ``depth`` rows relative to a random ranking."""
         return self.recall_at(depth) * (self.n_positives + self.n_negatives) / depth
 
+    def bedroc(self, alpha: float) -> FloatArray:
+        """Return BEDROC (Truchon and Bayly 2007), which puts most weight on the top 1/alpha.
+
+        Each positive has weight exp(-alpha rank / n). The sum is scaled from 0 (worst) to 1 (best).
+        """
+        n_rows = self.n_positives + self.n_negatives
+        rate = (alpha / n_rows)[..., None]
+        length = self.positives + self.tied
+        start = self.tp + self.fp - length
+        # the mean weight in a tied block, from a geometric sum
+        block = np.exp(-rate * start) * -np.expm1(-rate * length) / np.expm1(rate)
+        mean = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
+        weight = (self.positives * mean).sum(axis=-1)
+        rate = rate[..., 0]
+        best = -np.expm1(-rate * self.n_positives) / np.expm1(rate)
+        worst = best * np.exp(-rate * self.n_negatives)
+        with np.errstate(invalid="ignore"):  # nan if there are no negatives
+            return np.asarray((weight - worst) / (best - worst))
+
 
 def depth_of(fraction: float, n_rows: int) -> int:
     """Return the number of rows in a fraction of a ranking, rounded up to at least one."""

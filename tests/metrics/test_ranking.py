@@ -257,6 +257,41 @@ def test_everything_is_recovered_at_the_end_and_enrichment_is_then_1(case):
     assert ranking.enrichment_at(n_rows) == pytest.approx(1)
 
 
+def published_bedroc(order, alpha):
+    """RIE and BEDROC as printed by Truchon and Bayly (2007), equations 18 and 36."""
+    n_rows, n_pos = len(order), int(sum(order))
+    ratio = n_pos / n_rows
+    total = sum(np.exp(-alpha * (rank + 1) / n_rows) for rank in np.flatnonzero(order))
+    random = (1 - np.exp(-alpha)) / (np.exp(alpha / n_rows) - 1) * ratio
+    rie = total / random
+    factor = ratio * np.sinh(alpha / 2) / (np.cosh(alpha / 2) - np.cosh(alpha / 2 - alpha * ratio))
+    return rie * factor + 1 / (1 - np.exp(alpha * (1 - ratio)))
+
+
+@settings(max_examples=50)
+@given(small(), st.sampled_from((0.5, 20.0, 80.5)))
+def test_bedroc_is_the_published_formula_averaged_over_orders(case, alpha):
+    expected = np.mean([published_bedroc(order, alpha) for order in orders(*case)])
+    assert ScoredLabels.from_scores(*case).bedroc(alpha) == pytest.approx(expected, abs=1e-9)
+
+
+def test_bedroc_on_many_rows_is_the_published_formula():
+    rng = np.random.default_rng(0)
+    positive = rng.random(3000) < 0.02
+    scores = rng.permutation(3000) + 900.0 * positive
+    expected = published_bedroc(positive[np.argsort(-scores, kind="stable")], 20.0)
+    assert len(np.unique(scores)) < 3000  # a few ties, of which the order matters little
+    assert ScoredLabels.from_scores(positive, scores).bedroc(20.0) == pytest.approx(
+        expected, rel=1e-3
+    )
+
+
+def test_the_best_and_worst_rankings_have_bedroc_1_and_0():
+    positive = np.arange(100) < 5
+    assert ScoredLabels.from_scores(positive, -np.arange(100.0)).bedroc(20.0) == pytest.approx(1)
+    assert ScoredLabels.from_scores(positive, np.arange(100.0)).bedroc(20.0) == pytest.approx(0)
+
+
 @pytest.mark.parametrize(
     ("fraction", "n_rows", "depth"), [(0.07, 100, 7), (0.01, 50, 1), (0.005, 1001, 6), (1.0, 3, 3)]
 )

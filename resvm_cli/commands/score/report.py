@@ -21,6 +21,8 @@ AREAS = (
     ("average_precision", "average precision"),
     ("roc_auc", "ROC area"),
     ("pr_auc_trapezoid", "PR area, trapezoidal"),
+    ("bedroc_20", "BEDROC, alpha 20"),
+    ("bedroc_80.5", "BEDROC, alpha 80.5"),
 )
 AT_THRESHOLD = (
     ("precision", "precision"),

@@ -31,6 +31,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, distinct
 from resvm_cli.running.run import Run
 
+ALPHAS = (20.0, 80.5)  # for BEDROC
 FRACTIONS = (0.005, 0.01, 0.05, 0.1)  # depths for precision, recall and enrichment
 # Figures from P and U that depend on the threshold.
 AT_THRESHOLD = (
@@ -223,6 +224,8 @@ class FileScore:
     def _ranking_statistics(self, ranking: ScoredLabels) -> dict[str, FloatArray]:
         """Return the figures that depend only on the order of rows, for each replicate."""
         figures: dict[str, FloatArray] = ranking.areas()
+        for alpha in ALPHAS:
+            figures[f"bedroc_{alpha:g}"] = ranking.bedroc(alpha)
         n_rows = len(self.scores)
         depths = [(str(k), k) for k in self.request.top if k <= n_rows]
         depths += [(f"{100 * part:g}_percent", depth_of(part, n_rows)) for part in FRACTIONS]

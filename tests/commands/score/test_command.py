@@ -78,7 +78,13 @@ def test_the_json_is_versioned_and_flat_and_agrees_with_scikit_learn(report, arr
     assert {name: one[name] for name in expected} == {
         name: pytest.approx(value, **close) for name, value in expected.items()
     }
-    for name in ("average_precision", "roc_auc", "precision", "enrichment_at_1_percent"):
+    for name in (
+        "average_precision",
+        "roc_auc",
+        "precision",
+        "bedroc_20",
+        "enrichment_at_1_percent",
+    ):
         assert one[f"{name}_low"] <= one[name] <= one[f"{name}_high"]
     assert one["average_precision_low"] < one["average_precision"]
     assert one["tp"] + one["fp"] + one["fn"] + one["tn"] == 400
