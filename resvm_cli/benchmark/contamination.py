@@ -20,8 +20,8 @@ from resvm_cli.benchmark.tables import (
 from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.records import dataclass
 
-AXES = ("contamination_pos", "contamination_unl")
-PANELS = AXES[::-1]  # in the order of the paper's figure
+AXES = {"contamination_pos": "P", "contamination_unl": "U"}
+PANELS = tuple(AXES)[::-1]  # in the order of the paper's figure
 TOLERATED_POINTS = 5.0  # loss of average precision that counts as tolerated
 EXAMPLE = (
     "for example: resvm benchmark run {protocol:search} {tasks:synthetic} {contamination_pos:0.3}"
@@ -77,7 +77,7 @@ class OwnTable:
 
 
 def other_axis(axis: str) -> str:
-    return AXES[1 - AXES.index(axis)]
+    return next(other for other in AXES if other != axis)
 
 
 def rows_along(axis: str, rows: Sequence[LevelRow]) -> Iterator[tuple[float, list[LevelRow]]]:

@@ -7,7 +7,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from resvm_cli.benchmark.cells import Bench, CellScores, Protocol, score_cell
-from resvm_cli.benchmark.contamination import ContaminationFigure, ContaminationPanel
+from resvm_cli.benchmark.contamination import (
+    AXES,
+    ContaminationFigure,
+    ContaminationPanel,
+    other_axis,
+)
 from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell, missing_files
 from resvm_cli.benchmark.run import check_range
 from resvm_cli.errors import DataError, Message
@@ -37,7 +42,6 @@ METHOD_STYLES: dict[str, dict[str, Any]] = {
     "cwsvm": {"color": COLORS[2], "ls": DASHES[2], "marker": "^"},
     "cwsvm-published": {"color": COLORS[3], "ls": DASHES[3], "marker": "D"},
 }
-AXIS_NAMES = {"contamination_unl": "U", "contamination_pos": "P"}
 SET_COLORS = {"P": "Blues", "U": "Oranges"}
 DOT_COLORS = {"P": "#08306b", "U": "#7f2704"}
 TICKS = (-6, -3, 0, 3, 6)
@@ -328,9 +332,6 @@ def _draw_levels(axes: Any, panel: ContaminationPanel) -> None:
             ms=4.5, lw=1.4, elinewidth=1, capsize=2.5, label=one.method,
             **METHOD_STYLES[one.method],
         )  # fmt: skip
-    (other,) = (name for name in AXIS_NAMES if name != panel.axis)
-    axes.set(
-        xlabel=f"contamination of {AXIS_NAMES[panel.axis]}, %"
-        f" (of {AXIS_NAMES[other]}: {100 * panel.held:g} %)"
-    )
+    other = f"of {AXES[other_axis(panel.axis)]}: {100 * panel.held:g} %"
+    axes.set(xlabel=f"contamination of {AXES[panel.axis]}, % ({other})")
     axes.grid()

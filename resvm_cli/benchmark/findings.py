@@ -21,7 +21,7 @@ from resvm_cli.benchmark.report import ComparedRow, Comparison, RunReport, cost_
 from resvm_cli.benchmark.verdicts import OverallTest
 
 PARAMETER_TITLES = {"n_pos": "n_pos", "unl_per_pos": "n_unl / n_pos", "w_pos": "w_pos"}
-AXIS_TITLES = dict(zip(AXES, ("contamination of P", "contamination of U"), strict=True))
+AXIS_TITLES = {axis: f"contamination of {name}" for axis, name in AXES.items()}
 MIN_PAIRS = 5  # with fewer, no one-sided Wilcoxon test is significant at 5 %
 
 
@@ -280,7 +280,6 @@ def _which_method(own: OwnTable) -> list[str]:
 def _how_much(own: OwnTable) -> list[str]:
     sentences = []
     for one in own.borne:
-        name, other = ("P", "U") if one.axis == "contamination_pos" else ("U", "P")
         if one.next_level is None or one.next_lost is None:
             text = f"{one.method} tolerates every level tried, up to {100 * one.level:g} %"
         else:
@@ -288,8 +287,8 @@ def _how_much(own: OwnTable) -> list[str]:
                 f"{one.method} tolerates {100 * one.level:g} %; at {100 * one.next_level:g} %, it"
                 f" loses {one.next_lost:.1f} of its {one.clean:.1f} points"
             )
-        held = f"with {other} {100 * one.other:g} % contaminated"
-        sentences.append(f"Contamination of {name}, {held}: {text}.")
+        held = f"with {AXES[other_axis(one.axis)]} {100 * one.other:g} % contaminated"
+        sentences.append(f"Contamination of {AXES[one.axis]}, {held}: {text}.")
     return sentences
 
 
