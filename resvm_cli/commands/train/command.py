@@ -29,7 +29,7 @@ from resvm_cli.options.shared import (
 )
 from resvm_cli.options.values import parse_task
 from resvm_cli.report import training
-from resvm_cli.report.terminal import print_json, say_row
+from resvm_cli.report.terminal import print_result, say_row
 from resvm_cli.running.run import done_when
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def train(
         share = parse_task(task)
         with running.run(cluster) as run:
             part = job.train_share(source, choice, share, output, run)
-        if not running.quiet:
+        if not running.quiet and part.first <= part.last:
             _show_part(part)
         if json:
-            _print_part(part)
+            print_result("part", part)
         return
     if not json:
         done_when(output)
@@ -121,22 +121,7 @@ def _check_together(explicit: set[str]) -> None:
         )
 
 
-def _show_part(part: PartResult) -> None:
-    if not part.members:
-        return
-    first, last = part.members[0], part.members[-1]
-    say_row("members", f"{first} to {last} of {part.n_models}, {part.n_trained} of them new")
-    say_row("part", part.path)
-
-
-def _print_part(part: PartResult) -> None:
-    print_json(
-        "part",
-        {
-            "part": part.path,
-            "first": part.members.start,
-            "last": part.members.stop - 1,
-            "n_trained": part.n_trained,
-            "n_members": part.n_models,
-        },
-    )
+def _show_part(result: PartResult) -> None:
+    members = f"{result.first} to {result.last} of {result.n_members}"
+    say_row("members", f"{members}, {result.n_trained} of them new")
+    say_row("part", result.part)
