@@ -29,7 +29,6 @@ from resvm_cli.running.run import as_ranges
 
 if TYPE_CHECKING:
     from resvm_cli.benchmark.cells import Protocol
-    from resvm_cli.benchmark.data import OwnData
 
 plan_option = partial(option, panel="Plan")
 own_option = partial(option, panel="Your own data")
@@ -138,15 +137,20 @@ def run(
     - `resvm benchmark run --data-dir data --tasks synthetic,cancer --repetitions 5 -o bench`
     - `resvm benchmark run --data mine.svm --positive-label 1 --n-pos 100 --n-unl 2000 -o mine`
     """
-    from resvm_cli.benchmark.data import FAMILIES, METHODS, OWN, PAPER_TASKS, SETTINGS
+    from resvm_cli.benchmark.data import FAMILIES, METHODS, OWN, PAPER_TASKS, SETTINGS, OwnData
     from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
 
-    sizes = {"--positive-label": positive_label, "--n-pos": n_pos, "--n-unl": n_unl}
+    sizes: Any = {"--positive-label": positive_label, "--n-pos": n_pos, "--n-unl": n_unl}
+    own = None
     if data is None:
         _refuse({**sizes, "--groups": groups}, "requires --data")
     else:
         _refuse({"--tasks": tasks, "--settings": settings}, "cannot be combined with --data")
-    own = None if data is None else _own_data(data, sizes, groups, zero_based)
+        for name, value in sizes.items():
+            if value is None:
+                raise CommandLineError(f"--data requires {name}")
+        label, rows_pos, rows_unl = sizes.values()
+        own = OwnData(data, label, rows_pos, rows_unl, groups, zero_based)
     chosen_settings = _listed("--settings", settings, SETTINGS, {"semi": ("semi-supervised",)})
     if contamination_pos is not None or contamination_unl is not None:
         if data is None and (tasks is None or settings is not None):
@@ -180,16 +184,6 @@ def run(
         _summarize({**lines, "took": f"{result.seconds:,.0f} s"}, result.path)
     if json:
         terminal.print_result("benchmark", result)
-
-
-def _own_data(path: str, sizes: dict[str, Any], groups: str | None, zero_based: bool) -> OwnData:
-    from resvm_cli.benchmark.data import OwnData
-
-    for name, value in sizes.items():
-        if value is None:
-            raise CommandLineError(f"--data requires {name}")
-    label, n_pos, n_unl = sizes.values()
-    return OwnData(path, label, n_pos, n_unl, groups, zero_based)
 
 
 def _protocol(name: str, grid: str | None, trials: int | None) -> Protocol:
