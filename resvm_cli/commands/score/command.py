@@ -27,30 +27,6 @@ unlabeled_option = partial(option, panel="Positive and unlabeled rows")
 
 
 @option_group
-class FigureOptions:
-    """Which figures to compute, and the number of bootstrap replicates."""
-
-    threshold: str | None = method_option(
-        "-T, --threshold T",
-        "Rows with a decision value above T are predicted positive.",
-        show_default="implied by the file's labels, else 0.5",
-    )
-    top: str = method_option(
-        "-k, --top K,K",
-        "Report precision, recall and enrichment in the first K rows.",
-        default="10,100",
-    )
-    bootstrap: int = method_option(
-        "--bootstrap N",
-        "Bootstrap replicates for the 95 % intervals; 0 for no intervals.",
-        default=1000,
-        min=0,
-        max=1_000_000,
-    )
-    seed: int = method_option("--seed N", "Random seed for the bootstrap.", default=0, min=0)
-
-
-@option_group
 class UnlabeledOptions:
     """What is known about positive and unlabeled rows."""
 
@@ -124,7 +100,24 @@ def score(
         "Rows with this label are positive.",
         show_default="1, if all other labels are -1 or 0",
     ),
-    figures: FigureOptions,
+    threshold: str | None = method_option(
+        "-T, --threshold T",
+        "Rows with a decision value above T are predicted positive.",
+        show_default="implied by the file's labels, else 0.5",
+    ),
+    top: str = method_option(
+        "-k, --top K,K",
+        "Report precision, recall and enrichment in the first K rows.",
+        default="10,100",
+    ),
+    bootstrap: int = method_option(
+        "--bootstrap N",
+        "Bootstrap replicates for the 95 % intervals; 0 for no intervals.",
+        default=1000,
+        min=0,
+        max=1_000_000,
+    ),
+    seed: int = method_option("--seed N", "Random seed for the bootstrap.", default=0, min=0),
     unlabeled: UnlabeledOptions,
     outputs: OutputOptions,
 ) -> None:
@@ -153,10 +146,10 @@ def score(
         positive_label=positive_label,
         pu=unlabeled.pu,
         known=unlabeled.known(),
-        threshold=_threshold(figures.threshold),
-        top=_depths(figures.top),
-        n_replicates=figures.bootstrap,
-        seed=figures.seed,
+        threshold=_threshold(threshold),
+        top=_depths(top),
+        n_replicates=bootstrap,
+        seed=seed,
     )
     if "-" in files and not outputs.quiet:
         terminal.announce_stdin()
@@ -207,10 +200,7 @@ def _depths(text: str) -> tuple[int, ...]:
 def _range(option: str, text: str) -> tuple[float, float]:
     low, dots, high = text.partition("..")
     expected = "a fraction such as 0.1 or a range such as 0.05..0.2"
-    bounds = (
-        parse_number(option, low, expected),
-        parse_number(option, high if dots else low, expected),
-    )
-    if not 0 <= bounds[0] <= bounds[1] < 1:
+    start, end = (parse_number(option, one, expected) for one in (low, high if dots else low))
+    if not 0 <= start <= end < 1:
         raise CommandLineError(f"{option} must be {expected}, got '{text}'")
-    return bounds
+    return start, end
