@@ -219,8 +219,12 @@ def convert_file(request: ConvertRequest, run: Run) -> ConvertResult:
                 write(rows.features.map.format())
     for text in _remarks(request, rows, result.n_rows):
         run.remark(text)
-    for text in _warnings(request, rows):
-        run.notice(text)
+    if rows.features is not None:
+        from resvm_cli.tables.notes import doubtful_columns, notes_on_rows
+
+        doubtful = doubtful_columns(rows.features) if request.like is None else ()
+        for text in (*doubtful, *notes_on_rows(rows.features, request.like or "")):
+            run.notice(text)
     return result
 
 
@@ -251,7 +255,8 @@ def _write(request: ConvertRequest, rows: RowInput, run: Run) -> ConvertResult:
     with ExitStack() as files:
         writers = [files.enter_context(output(path)) for path in request.targets]
         for block in rows.blocks():
-            block = _numbered_from_1(block, request.zero_based)
+            if request.zero_based:
+                block = replace(block, rows=replace(block.rows, indices=block.rows.indices + 1))
             positive = block.labels == 1.0
             n_rows += len(block)
             n_positives += int(positive.sum())
@@ -271,12 +276,6 @@ def _write(request: ConvertRequest, rows: RowInput, run: Run) -> ConvertResult:
         max(max_index, rows.n_features or 0, len(names)),
         request.targets,
     )
-
-
-def _numbered_from_1(block: Block, zero_based: bool) -> Block:
-    if not zero_based:
-        return block
-    return replace(block, rows=replace(block.rows, indices=block.rows.indices + 1))
 
 
 def _format(block: Block) -> bytes:
@@ -307,16 +306,6 @@ def _require_rows(
         raise DataError(
             f"{rows.name}: every row has the label {' or '.join(wanted)}; no row is unlabeled"
         )
-
-
-def _warnings(request: ConvertRequest, rows: RowInput) -> Iterator[Text]:
-    """Yield notes on possible problems with the result."""
-    if rows.features is not None:
-        from resvm_cli.tables.notes import doubtful_columns, notes_on_rows
-
-        if request.like is None:
-            yield from doubtful_columns(rows.features)
-        yield from notes_on_rows(rows.features, request.like or "")
 
 
 def _remarks(request: ConvertRequest, rows: RowInput, n_rows: int) -> Iterator[Text]:
