@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from resvm_cli.errors import CommandLineError
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import argument, fold_options, option
-from resvm_cli.options.shared import (
-    JSON,
-    QUIET,
-    TASK,
-    ZERO_BASED,
-    ClusterOptions,
-    TrainingRunOptions,
-    data_option,
-    output_option,
-    running_option,
-)
 from resvm_cli.options.values import parse_choice, parse_number, parse_task
 from resvm_cli.report import terminal
 from resvm_cli.running.run import as_ranges
@@ -52,12 +42,12 @@ def described() -> None:
 @benchmark.command()
 @fold_options
 def run(
-    output: str = output_option(
+    output: str = shared.output_option(
         "-o, --output DIR",
         "Directory for results.jsonl, written line by line, and a record of the run.",
         default=...,
     ),
-    data_dir: str = data_option(
+    data_dir: str = shared.data_option(
         "--data-dir DIR",
         "Directory with the paper's data files, plain or compressed, named as on the LIBSVM page.",
         default=".",
@@ -114,18 +104,18 @@ def run(
         "--groups FILE",
         "File with the group of each row, one per line; test rows never share a group with P or U.",
     ),
-    zero_based: bool = ZERO_BASED,
-    json: bool = JSON,
-    resume: bool = running_option(
+    zero_based: bool = shared.ZERO_BASED,
+    json: bool = shared.JSON,
+    resume: bool = shared.running_option(
         "--resume", "Continue the run in -o: keep its results and compute the missing ones."
     ),
-    task: str | None = TASK,
-    seed: int = running_option(
+    task: str | None = shared.TASK,
+    seed: int = shared.running_option(
         "--seed N", "Random seed; the same seed and data give the same results.", default=0
     ),
     *,
-    cluster: ClusterOptions,
-    running: TrainingRunOptions,
+    cluster: shared.ClusterOptions,
+    running: shared.TrainingRunOptions,
 ) -> None:
     """Run the paper's experiments, or repeat them on your own labeled data.
 
@@ -249,17 +239,17 @@ def report(
         "Directories written by resvm benchmark run. Runs with the same protocol, seed and grids"
         " are joined; two different runs are compared side by side.",
     ),
-    markdown: str | None = output_option(
+    markdown: str | None = shared.output_option(
         "--markdown FILE", "Write all tables as Markdown (- is stdout)."
     ),
-    csv: str | None = output_option(
+    csv: str | None = shared.output_option(
         "--csv FILE", "Write one line per task, setting and method (- is stdout)."
     ),
-    html: str | None = output_option(
+    html: str | None = shared.output_option(
         "--html FILE", "Write an HTML page with sortable tables and figures."
     ),
-    json: bool = JSON,
-    quiet: bool = QUIET,
+    json: bool = shared.JSON,
+    quiet: bool = shared.QUIET,
 ) -> None:
     """Compare the tables of a benchmark with the published ones, with tests and verdicts.
 
@@ -309,7 +299,7 @@ def figure(
         default=None,
     ),
     *,
-    output: str = output_option(
+    output: str = shared.output_option(
         "-o, --output FILE", "Output file: .svg, .png or .pdf.", default=...
     ),
     task: str | None = draw_option(
@@ -326,16 +316,16 @@ def figure(
     protocol: str | None = draw_option(
         "--protocol NAME", "For curves: paper, fast or search.", show_default="paper"
     ),
-    data_dir: str | None = data_option(
+    data_dir: str | None = shared.data_option(
         "--data-dir DIR",
         "For curves: directory with the paper's files, as in benchmark run.",
         show_default=".",
     ),
-    seed: int | None = running_option(
+    seed: int | None = shared.running_option(
         "--seed N", "For curves and densities: the seed of the benchmark run.", show_default="0"
     ),
-    json: bool = JSON,
-    running: TrainingRunOptions,
+    json: bool = shared.JSON,
+    running: shared.TrainingRunOptions,
 ) -> None:
     """Draw one of the paper's four figures.
 
@@ -398,9 +388,9 @@ def join(
     directories: list[str] = argument(
         "DIR...", "Directories of benchmark runs with the same protocol, seed and grids."
     ),
-    output: str = output_option("-o, --output DIR", "New directory.", default=...),
-    json: bool = JSON,
-    quiet: bool = QUIET,
+    output: str = shared.output_option("-o, --output DIR", "New directory.", default=...),
+    json: bool = shared.JSON,
+    quiet: bool = shared.QUIET,
 ) -> None:
     """Join the results of several directories as if they came from a single run.
 
