@@ -186,22 +186,15 @@ class Progress:
 
     def _draw(self, stage: str, done: int, total: int | None) -> None:
         if self._live is None:
+            from rich import progress as bars
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                TextColumn,
-                TimeElapsedColumn,
-                TimeRemainingColumn,
-            )
-            from rich.progress import Progress as Bar
 
-            self._live = Bar(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
+            self._live = bars.Progress(
+                bars.TextColumn("{task.description}", markup=False),
+                bars.BarColumn(),
+                bars.MofNCompleteColumn(),
+                bars.TimeElapsedColumn(),
+                bars.TimeRemainingColumn(),
                 console=Console(stderr=True),
                 transient=True,
             )

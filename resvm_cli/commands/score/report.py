@@ -48,6 +48,7 @@ CORRECTED = (
     ("corrected_fpr", "false-positive rate at T"),
     ("corrected_f1", "F1 at T"),
 )
+COMPARED = dict([*AREAS, *PU])  # labels of figures whose differences are shown
 UNRANKED = {"fraction_positive", "fraction_positive_unlabeled", "contamination_unl_estimate"}
 LOWER_IS_BETTER = {"corrected_fpr"}
 TILES = (
@@ -186,10 +187,9 @@ def _screening(lines: _Lines) -> None:
 def _differences(lines: _Lines) -> None:
     first, *others = lines.files
     lines.title(f"difference from {first.name}, with the same rows resampled")
-    labels = {**dict(AREAS), **dict(PU)}
     for name in others[0].differences:
         found = [file.differences[name] for file in others]
-        lines.row(labels[name], ["", *(f"{one.value:+.4f}" for one in found)])
+        lines.row(COMPARED[name], ["", *(f"{one.value:+.4f}" for one in found)])
         lines.row("  95 %", ["", *(f"{one.low:+.4f} to {one.high:+.4f}" for one in found)])
 
 
@@ -302,7 +302,6 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
     if start and entries[start - 1][1:] != here:  # thinning removed T: add its counts
         entries.insert(start, (threshold, *here))
         start += 1
-    labels = {**dict(AREAS), **dict(PU)}
     band, curve = file.band, file.corrected
     histogram = Histogram.from_scores(file.positive, file.scores)
     return {
@@ -330,7 +329,7 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
             "start": _place_of_threshold(file),
         },
         "differences": [
-            (labels[name], interval.value, interval.low, interval.high)
+            (COMPARED[name], interval.value, interval.low, interval.high)
             for name, interval in file.differences.items()
         ],
     }
