@@ -55,10 +55,10 @@ def tests(run: RunReport) -> Section:
         summary.append(cells(*names, *_summary(test)))
         pairs += [cells(*names, *row) for row in _pairs(test)]
         data = {
-            "methods": list(test.result.methods),
-            "ranks": list(test.result.average_ranks),
+            "methods": test.result.methods,
+            "ranks": test.result.average_ranks,
             "difference": test.result.critical_difference,
-            "cliques": [list(group) for group in test.result.cliques],
+            "cliques": test.result.cliques,
         }
         charts.append(Chart("ranks", title, data))
         if test.left_out:
@@ -92,18 +92,17 @@ def _summary(test: OverallTest) -> tuple[TableCell, ...]:
 
 
 def _pairs(test: OverallTest) -> list[tuple[TableCell, ...]]:
-    found = []
-    for index, pair in enumerate(test.result.pairs):
-        other = None if test.published is None else test.published.pairs[index]
-        found.append(
-            cells(
-                f"{pair.first}, {pair.second}",
-                p_value(pair.nemenyi), p_value(other.nemenyi if other else None),
-                p_value(pair.wilcoxon),
-                p_value(pair.holm), p_value(other.holm if other else None),
-            )
-        )  # fmt: skip
-    return found
+    pairs = test.result.pairs
+    published = test.published.pairs if test.published else [None] * len(pairs)
+    return [
+        cells(
+            f"{pair.first}, {pair.second}",
+            p_value(pair.nemenyi), p_value(other.nemenyi if other else None),
+            p_value(pair.wilcoxon),
+            p_value(pair.holm), p_value(other.holm if other else None),
+        )
+        for pair, other in zip(pairs, published, strict=True)
+    ]  # fmt: skip
 
 
 def margins(run: RunReport) -> Section:
@@ -297,17 +296,15 @@ def _levels(own: OwnTable) -> tuple[Chart, ...]:
     charts = []
     for axis in AXES:
         for fixed, along in rows_along(axis, own.rows):
-            series = []
-            for method in own.methods:
-                points = points_along(axis, along, method)
-                series.append(
-                    {
-                        "x": [100 * level for level, _ in points],
-                        "mean": [area.mean for _, area in points],
-                        "low": [area.bounds[0] for _, area in points],
-                        "high": [area.bounds[1] for _, area in points],
-                    }
-                )
+            series = [
+                {
+                    "x": [100 * level for level, _ in points],
+                    "mean": [area.mean for _, area in points],
+                    "low": [area.bounds[0] for _, area in points],
+                    "high": [area.bounds[1] for _, area in points],
+                }
+                for points in (points_along(axis, along, method) for method in own.methods)
+            ]
             held = f"{AXIS_TITLES[other_axis(axis)]} {100 * fixed:g} %"
             title = f"{own.task}: average precision by {AXIS_TITLES[axis]}, {held}"
             label = f"{AXIS_TITLES[axis]}, %"
