@@ -24,6 +24,7 @@ plan_option = partial(option, panel="Plan")
 own_option = partial(option, panel="Your own data")
 draw_option = partial(option, panel="Draw")
 MAX_LEVELS = 1000
+FIGURES = ("resampling", "densities", "curves", "contamination")
 
 benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -290,7 +291,7 @@ def figure(
     name: str = argument(
         "NAME",
         "resampling, densities, curves or contamination.",
-        completions=("resampling", "densities", "curves", "contamination"),
+        completions=FIGURES,
     ),
     directories: list[str] | None = argument(
         "[DIR...]",
@@ -345,7 +346,7 @@ def figure(
     from resvm_cli.files.atomic import output as open_output
     from resvm_cli.report.charts import kind_of
 
-    chosen = parse_choice("NAME", name, figures.FIGURE_NAMES)
+    chosen = parse_choice("NAME", name, FIGURES)
     curve_options = {
         "--task": task, "--setting": setting, "--protocol": protocol, "--data-dir": data_dir
     }  # fmt: skip

@@ -13,7 +13,7 @@ from resvm_cli.benchmark.tables import (
     MethodRow,
     compared_methods,
     method_cells,
-    p_greater,
+    p_resvm_over,
     paired_areas,
     wins_of,
 )
@@ -119,7 +119,7 @@ def _level_row(
     best = methods[int(table.mean(axis=0).argmax())] if wins else None
     return LevelRow(
         *level, len(table), tuple(method_cells(results, methods, wins)), best,
-        p_greater(table, methods, "resvm", "bagging"), p_greater(table, methods, "resvm", "cwsvm"),
+        p_resvm_over(table, methods, "bagging"), p_resvm_over(table, methods, "cwsvm"),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.libsvm import silenced
-
-FigureName: TypeAlias = Literal["resampling", "densities", "curves", "contamination"]
-FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
 
 # paper, section "Bootstrap resampling contaminated sets"
 RESAMPLED_CONTAMINATION = 0.1

@@ -191,12 +191,11 @@ def wins_of(table: FloatArray, methods: Sequence[str]) -> dict[str, float]:
     return dict(zip(methods, wins.tolist(), strict=True))
 
 
-def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str) -> float | None:
-    """Return the p-value of a one-sided paired test of one method against another."""
-    if first not in methods or second not in methods or len(table) < 2:
+def p_resvm_over(table: FloatArray, methods: Sequence[str], other: str) -> float | None:
+    """Return the p-value of a one-sided paired test of resvm against another method."""
+    if not {"resvm", other} <= {*methods} or len(table) < 2:
         return None
-    columns = methods.index(first), methods.index(second)
-    return wilcoxon_p(table[:, columns[0]], table[:, columns[1]])
+    return wilcoxon_p(table[:, methods.index("resvm")], table[:, methods.index(other)])
 
 
 def setting_table(
@@ -239,7 +238,7 @@ def _task_row(
         if (theirs := published.get((setting, task, name))) is not None:
             verdict = verdict_on(cell.pr_auc_trapezoid, theirs)
             cells[number] = replace(cell, published=theirs, verdict=verdict)
-    p_value = p_greater(table, methods, "resvm", "bagging")
+    p_value = p_resvm_over(table, methods, "bagging")
     published_stars = None
     if (theirs := published.get((setting, task, "resvm"))) is not None:
         # the paper gives only the level that p is below
