@@ -64,6 +64,7 @@ SEARCH_TRIALS = 100  # paper, section "Effect of contamination"
 SEARCH_EXTENSIONS = 3
 FAST_FOLDS = 5
 FAST_TRIALS = 12
+CURVE_DECIMALS = 4
 GRAM_MB = 2048.0  # enough for the kernel matrix of 10,100 rows, the paper's largest task
 ALL_ROWS = 10**9  # the paper scores candidates on all of U
 DEFAULT = "default"  # the grid for data sets without their own
@@ -235,11 +236,6 @@ class Protocol:
         return TuningSettings(**common, search="grid", axes=axes, max_extensions=PAPER_EXTENSIONS)
 
 
-CURVE_DECIMALS = 4
-
-EXTENDED = 1.5  # rough factor for the additional candidates when ranges are extended
-
-
 @dataclass(frozen=True)
 class Bench:
     """Data and settings shared by all cells of a benchmark."""
@@ -364,15 +360,12 @@ class TimeLeft:
         source = data.own or PAPER_TASKS[task]
         grid = protocol.grids.grid(data.family(task))
         values = {axis.name: axis.points() for axis in grid.axes_of(method, 1.0, source.n_pos)}
-        base = BASE_METHODS[method]
-        members, bag = MEMBERS, float(source.n_pos)
-        if base == "cwsvm":
+        if BASE_METHODS[method] == "cwsvm":
             members, bag = 1, float(source.n_pos + source.n_unl)
         else:
-            if base == "resvm":
-                bag = max(values.get("n_pos", (bag,)))
-            bag *= 1.0 + max(values.get("unl_per_pos", (1.0,)))
+            n_pos = max(values.get("n_pos", (float(source.n_pos),)))
+            members, bag = MEMBERS, n_pos * (1.0 + max(values.get("unl_per_pos", (1.0,))))
         n_candidates = prod(len(points) for points in values.values())
         if protocol.name == "search":
             n_candidates = protocol.trials
-        return EXTENDED * n_candidates * PAPER_FOLDS * members * bag**2
+        return n_candidates * members * bag**2

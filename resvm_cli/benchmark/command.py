@@ -11,30 +11,20 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from resvm_cli.errors import CommandLineError
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import argument, fold_options, option
-from resvm_cli.options.shared import (
-    JSON,
-    QUIET,
-    TASK,
-    ZERO_BASED,
-    ClusterOptions,
-    TrainingRunOptions,
-    data_option,
-    output_option,
-    running_option,
-)
 from resvm_cli.options.values import parse_choice, parse_number, parse_task
 from resvm_cli.report import terminal
 from resvm_cli.running.run import as_ranges
 
 if TYPE_CHECKING:
     from resvm_cli.benchmark.cells import Protocol
-    from resvm_cli.benchmark.data import OwnData
 
 plan_option = partial(option, panel="Plan")
 own_option = partial(option, panel="Your own data")
 draw_option = partial(option, panel="Draw")
 MAX_LEVELS = 1000
+FIGURES = ("resampling", "densities", "curves", "contamination")
 
 benchmark = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -53,12 +43,12 @@ def described() -> None:
 @benchmark.command()
 @fold_options
 def run(
-    output: str = output_option(
+    output: str = shared.output_option(
         "-o, --output DIR",
         "Directory for results.jsonl, written line by line, and a record of the run.",
         default=...,
     ),
-    data_dir: str = data_option(
+    data_dir: str = shared.data_option(
         "--data-dir DIR",
         "Directory with the paper's data files, plain or compressed, named as on the LIBSVM page.",
         default=".",
@@ -115,18 +105,18 @@ def run(
         "--groups FILE",
         "File with the group of each row, one per line; test rows never share a group with P or U.",
     ),
-    zero_based: bool = ZERO_BASED,
-    json: bool = JSON,
-    resume: bool = running_option(
+    zero_based: bool = shared.ZERO_BASED,
+    json: bool = shared.JSON,
+    resume: bool = shared.running_option(
         "--resume", "Continue the run in -o: keep its results and compute the missing ones."
     ),
-    task: str | None = TASK,
-    seed: int = running_option(
+    task: str | None = shared.TASK,
+    seed: int = shared.running_option(
         "--seed N", "Random seed; the same seed and data give the same results.", default=0
     ),
     *,
-    cluster: ClusterOptions,
-    running: TrainingRunOptions,
+    cluster: shared.ClusterOptions,
+    running: shared.TrainingRunOptions,
 ) -> None:
     """Run the paper's experiments, or repeat them on your own labeled data.
 
@@ -138,15 +128,20 @@ def run(
     - `resvm benchmark run --data-dir data --tasks synthetic,cancer --repetitions 5 -o bench`
     - `resvm benchmark run --data mine.svm --positive-label 1 --n-pos 100 --n-unl 2000 -o mine`
     """
-    from resvm_cli.benchmark.data import FAMILIES, METHODS, OWN, PAPER_TASKS, SETTINGS
+    from resvm_cli.benchmark.data import FAMILIES, METHODS, OWN, PAPER_TASKS, SETTINGS, OwnData
     from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
 
-    sizes = {"--positive-label": positive_label, "--n-pos": n_pos, "--n-unl": n_unl}
+    sizes: Any = {"--positive-label": positive_label, "--n-pos": n_pos, "--n-unl": n_unl}
+    own = None
     if data is None:
         _refuse({**sizes, "--groups": groups}, "requires --data")
     else:
         _refuse({"--tasks": tasks, "--settings": settings}, "cannot be combined with --data")
-    own = None if data is None else _own_data(data, sizes, groups, zero_based)
+        for name, value in sizes.items():
+            if value is None:
+                raise CommandLineError(f"--data requires {name}")
+        label, rows_pos, rows_unl = sizes.values()
+        own = OwnData(data, label, rows_pos, rows_unl, groups, zero_based)
     chosen_settings = _listed("--settings", settings, SETTINGS, {"semi": ("semi-supervised",)})
     if contamination_pos is not None or contamination_unl is not None:
         if data is None and (tasks is None or settings is not None):
@@ -180,16 +175,6 @@ def run(
         _summarize({**lines, "took": f"{result.seconds:,.0f} s"}, result.path)
     if json:
         terminal.print_result("benchmark", result)
-
-
-def _own_data(path: str, sizes: dict[str, Any], groups: str | None, zero_based: bool) -> OwnData:
-    from resvm_cli.benchmark.data import OwnData
-
-    for name, value in sizes.items():
-        if value is None:
-            raise CommandLineError(f"--data requires {name}")
-    label, n_pos, n_unl = sizes.values()
-    return OwnData(path, label, n_pos, n_unl, groups, zero_based)
 
 
 def _protocol(name: str, grid: str | None, trials: int | None) -> Protocol:
@@ -255,17 +240,17 @@ def report(
         "Directories written by resvm benchmark run. Runs with the same protocol, seed and grids"
         " are joined; two different runs are compared side by side.",
     ),
-    markdown: str | None = output_option(
+    markdown: str | None = shared.output_option(
         "--markdown FILE", "Write all tables as Markdown (- is stdout)."
     ),
-    csv: str | None = output_option(
+    csv: str | None = shared.output_option(
         "--csv FILE", "Write one line per task, setting and method (- is stdout)."
     ),
-    html: str | None = output_option(
+    html: str | None = shared.output_option(
         "--html FILE", "Write an HTML page with sortable tables and figures."
     ),
-    json: bool = JSON,
-    quiet: bool = QUIET,
+    json: bool = shared.JSON,
+    quiet: bool = shared.QUIET,
 ) -> None:
     """Compare the tables of a benchmark with the published ones, with tests and verdicts.
 
@@ -306,7 +291,7 @@ def figure(
     name: str = argument(
         "NAME",
         "resampling, densities, curves or contamination.",
-        completions=("resampling", "densities", "curves", "contamination"),
+        completions=FIGURES,
     ),
     directories: list[str] | None = argument(
         "[DIR...]",
@@ -315,7 +300,7 @@ def figure(
         default=None,
     ),
     *,
-    output: str = output_option(
+    output: str = shared.output_option(
         "-o, --output FILE", "Output file: .svg, .png or .pdf.", default=...
     ),
     task: str | None = draw_option(
@@ -332,16 +317,16 @@ def figure(
     protocol: str | None = draw_option(
         "--protocol NAME", "For curves: paper, fast or search.", show_default="paper"
     ),
-    data_dir: str | None = data_option(
+    data_dir: str | None = shared.data_option(
         "--data-dir DIR",
         "For curves: directory with the paper's files, as in benchmark run.",
         show_default=".",
     ),
-    seed: int | None = running_option(
+    seed: int | None = shared.running_option(
         "--seed N", "For curves and densities: the seed of the benchmark run.", show_default="0"
     ),
-    json: bool = JSON,
-    running: TrainingRunOptions,
+    json: bool = shared.JSON,
+    running: shared.TrainingRunOptions,
 ) -> None:
     """Draw one of the paper's four figures.
 
@@ -361,7 +346,7 @@ def figure(
     from resvm_cli.files.atomic import output as open_output
     from resvm_cli.report.charts import kind_of
 
-    chosen = parse_choice("NAME", name, figures.FIGURE_NAMES)
+    chosen = parse_choice("NAME", name, FIGURES)
     curve_options = {
         "--task": task, "--setting": setting, "--protocol": protocol, "--data-dir": data_dir
     }  # fmt: skip
@@ -404,9 +389,9 @@ def join(
     directories: list[str] = argument(
         "DIR...", "Directories of benchmark runs with the same protocol, seed and grids."
     ),
-    output: str = output_option("-o, --output DIR", "New directory.", default=...),
-    json: bool = JSON,
-    quiet: bool = QUIET,
+    output: str = shared.output_option("-o, --output DIR", "New directory.", default=...),
+    json: bool = shared.JSON,
+    quiet: bool = shared.QUIET,
 ) -> None:
     """Join the results of several directories as if they came from a single run.
 

@@ -13,15 +13,15 @@ from resvm_cli.benchmark.tables import (
     MethodRow,
     compared_methods,
     method_cells,
-    p_greater,
+    p_resvm_over,
     paired_areas,
     wins_of,
 )
 from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.records import dataclass
 
-AXES = ("contamination_pos", "contamination_unl")
-PANELS = AXES[::-1]  # in the order of the paper's figure
+AXES = {"contamination_pos": "P", "contamination_unl": "U"}
+PANELS = tuple(AXES)[::-1]  # in the order of the paper's figure
 TOLERATED_POINTS = 5.0  # loss of average precision that counts as tolerated
 EXAMPLE = (
     "for example: resvm benchmark run {protocol:search} {tasks:synthetic} {contamination_pos:0.3}"
@@ -77,7 +77,7 @@ class OwnTable:
 
 
 def other_axis(axis: str) -> str:
-    return AXES[1 - AXES.index(axis)]
+    return next(other for other in AXES if other != axis)
 
 
 def rows_along(axis: str, rows: Sequence[LevelRow]) -> Iterator[tuple[float, list[LevelRow]]]:
@@ -119,7 +119,7 @@ def _level_row(
     best = methods[int(table.mean(axis=0).argmax())] if wins else None
     return LevelRow(
         *level, len(table), tuple(method_cells(results, methods, wins)), best,
-        p_greater(table, methods, "resvm", "bagging"), p_greater(table, methods, "resvm", "cwsvm"),
+        p_resvm_over(table, methods, "bagging"), p_resvm_over(table, methods, "cwsvm"),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -127,12 +127,6 @@ class Cell:
     contamination_pos: float = 0.0
     contamination_unl: float = 0.0
     method: str = ""  # not part of the draw, which is the same for all methods
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Cell:
-        levels = record.get("contamination_pos", 0.0), record.get("contamination_unl", 0.0)
-        key = record["setting"], record["task"], record["repetition"]
-        return cls(*key, *levels, record["method"])
 
     def record(self, protocol: str) -> dict[str, Any]:
         """Return the fields that identify the cell in a file."""

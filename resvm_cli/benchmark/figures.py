@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from resvm_cli.benchmark.cells import Bench, CellScores, Protocol, score_cell
-from resvm_cli.benchmark.contamination import ContaminationFigure, ContaminationPanel
+from resvm_cli.benchmark.contamination import (
+    AXES,
+    ContaminationFigure,
+    ContaminationPanel,
+    other_axis,
+)
 from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell, missing_files
 from resvm_cli.benchmark.run import check_range
 from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.curves import Points
 from resvm_cli.model.simulation import negative_density, positive_density
 from resvm_cli.records import dataclass
-from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, saved
+from resvm_cli.report import charts
+from resvm_cli.report.charts import COLORS, DASHES, GRAY, Kind
 from resvm_cli.rows import Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.libsvm import silenced
-
-FigureName: TypeAlias = Literal["resampling", "densities", "curves", "contamination"]
-FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
 
 # paper, section "Bootstrap resampling contaminated sets"
 RESAMPLED_CONTAMINATION = 0.1
@@ -36,12 +39,10 @@ METHOD_STYLES: dict[str, dict[str, Any]] = {
     "cwsvm": {"color": COLORS[2], "ls": DASHES[2], "marker": "^"},
     "cwsvm-published": {"color": COLORS[3], "ls": DASHES[3], "marker": "D"},
 }
-AXIS_NAMES = {"contamination_unl": "U", "contamination_pos": "P"}
 SET_COLORS = {"P": "Blues", "U": "Oranges"}
 DOT_COLORS = {"P": "#08306b", "U": "#7f2704"}
 TICKS = (-6, -3, 0, 3, 6)
 DODGE = 0.004  # horizontal offset between methods, so that their intervals do not overlap
-GRID: dict[str, Any] = {"color": "#e4e4e4", "lw": 0.6}
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ def render_figure(
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(charts.STYLE):
         figure = Figure(layout="constrained")
         match result:
             case Resampling():
@@ -211,7 +212,7 @@ def render_figure(
                 _draw_curves(figure, result)
             case ContaminationFigure():
                 _draw_contamination(figure, result)
-        return saved(figure, kind)
+        return charts.saved(figure, kind)
 
 
 def _draw_resampling(figure: Any, result: Resampling) -> None:
@@ -227,15 +228,14 @@ def _draw_resampling(figure: Any, result: Resampling) -> None:
         label="mean and 95 % interval of resamples",
     )  # fmt: skip
     axes.axhline(
-        100 * result.contamination, color=GRAY, lw=0.9, ls=(0, (2, 2)), zorder=1,
+        100 * result.contamination, **charts.REFERENCE_LINE,
         label=f"contamination of the set: {100 * result.contamination:g} %",
     )  # fmt: skip
     axes.set(xscale="log", xlabel="size of the resample", ylabel="contamination of the resample, %")
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
     axes.set_ylim(bottom=-1)
-    axes.grid(axis="y", **GRID)
-    axes.set_axisbelow(True)
+    axes.grid(axis="y")
     axes.legend(loc="upper right", fontsize=8.5, facecolor="white", edgecolor="none", framealpha=1)
 
 
@@ -264,7 +264,7 @@ def _draw_densities(figure: Any, result: Densities) -> None:
         axes.set_title(title, fontsize=8.5)
         reach = result.grid[-1]
         axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-        axes.set(xticks=TICKS, yticks=TICKS)
+        axes.set(xticks=TICKS, yticks=TICKS, axisbelow="line")
     figure.supxlabel(
         "shaded: density, each step twice the one before; dots: rows of one draw",
         fontsize=8, color=GRAY,
@@ -285,19 +285,7 @@ def _draw_curves(figure: Any, result: Curves) -> None:
             [0, *curve.fpr, 1], [0, *curve.recall, 1],
             label=f"{curve.method}: area {curve.roc_auc:.3f}", **style,
         )  # fmt: skip
-    chance = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
-    pr.plot([0, 1], [result.prevalence] * 2, label=f"chance {result.prevalence:.3g}", **chance)
-    roc.plot([0, 1], [0, 1], label="chance 0.5", **chance)
-    pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
-    roc.set(xlabel="false-positive rate", ylabel="true-positive rate (recall)", title="ROC")
-    for axes in (pr, roc):
-        axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02), aspect="equal")
-        axes.grid(**GRID)
-        axes.set_axisbelow(True)
-        axes.legend(
-            loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, handlelength=3.2,
-            fontsize=8.5,
-        )  # fmt: skip
+    charts.finish_pr_and_roc(pr, roc, result.prevalence)
     figure.suptitle(
         f"{result.task}, {result.setting}, repetition {result.repetition}, protocol"
         f" {result.protocol}",
@@ -341,10 +329,6 @@ def _draw_levels(axes: Any, panel: ContaminationPanel) -> None:
             ms=4.5, lw=1.4, elinewidth=1, capsize=2.5, label=one.method,
             **METHOD_STYLES[one.method],
         )  # fmt: skip
-    (other,) = (name for name in AXIS_NAMES if name != panel.axis)
-    axes.set(
-        xlabel=f"contamination of {AXIS_NAMES[panel.axis]}, %"
-        f" (of {AXIS_NAMES[other]}: {100 * panel.held:g} %)"
-    )
-    axes.grid(**GRID)
-    axes.set_axisbelow(True)
+    other = f"of {AXES[other_axis(panel.axis)]}: {100 * panel.held:g} %"
+    axes.set(xlabel=f"contamination of {AXES[panel.axis]}, % ({other})")
+    axes.grid()

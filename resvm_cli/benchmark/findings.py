@@ -21,7 +21,7 @@ from resvm_cli.benchmark.report import ComparedRow, Comparison, RunReport, cost_
 from resvm_cli.benchmark.verdicts import OverallTest
 
 PARAMETER_TITLES = {"n_pos": "n_pos", "unl_per_pos": "n_unl / n_pos", "w_pos": "w_pos"}
-AXIS_TITLES = dict(zip(AXES, ("contamination of P", "contamination of U"), strict=True))
+AXIS_TITLES = {axis: f"contamination of {name}" for axis, name in AXES.items()}
 MIN_PAIRS = 5  # with fewer, no one-sided Wilcoxon test is significant at 5 %
 
 
@@ -55,10 +55,10 @@ def tests(run: RunReport) -> Section:
         summary.append(cells(*names, *_summary(test)))
         pairs += [cells(*names, *row) for row in _pairs(test)]
         data = {
-            "methods": list(test.result.methods),
-            "ranks": list(test.result.average_ranks),
+            "methods": test.result.methods,
+            "ranks": test.result.average_ranks,
             "difference": test.result.critical_difference,
-            "cliques": [list(group) for group in test.result.cliques],
+            "cliques": test.result.cliques,
         }
         charts.append(Chart("ranks", title, data))
         if test.left_out:
@@ -92,18 +92,17 @@ def _summary(test: OverallTest) -> tuple[TableCell, ...]:
 
 
 def _pairs(test: OverallTest) -> list[tuple[TableCell, ...]]:
-    found = []
-    for index, pair in enumerate(test.result.pairs):
-        other = None if test.published is None else test.published.pairs[index]
-        found.append(
-            cells(
-                f"{pair.first}, {pair.second}",
-                p_value(pair.nemenyi), p_value(other.nemenyi if other else None),
-                p_value(pair.wilcoxon),
-                p_value(pair.holm), p_value(other.holm if other else None),
-            )
-        )  # fmt: skip
-    return found
+    pairs = test.result.pairs
+    published = test.published.pairs if test.published else [None] * len(pairs)
+    return [
+        cells(
+            f"{pair.first}, {pair.second}",
+            p_value(pair.nemenyi), p_value(other.nemenyi if other else None),
+            p_value(pair.wilcoxon),
+            p_value(pair.holm), p_value(other.holm if other else None),
+        )
+        for pair, other in zip(pairs, published, strict=True)
+    ]  # fmt: skip
 
 
 def margins(run: RunReport) -> Section:
@@ -280,7 +279,6 @@ def _which_method(own: OwnTable) -> list[str]:
 def _how_much(own: OwnTable) -> list[str]:
     sentences = []
     for one in own.borne:
-        name, other = ("P", "U") if one.axis == "contamination_pos" else ("U", "P")
         if one.next_level is None or one.next_lost is None:
             text = f"{one.method} tolerates every level tried, up to {100 * one.level:g} %"
         else:
@@ -288,8 +286,8 @@ def _how_much(own: OwnTable) -> list[str]:
                 f"{one.method} tolerates {100 * one.level:g} %; at {100 * one.next_level:g} %, it"
                 f" loses {one.next_lost:.1f} of its {one.clean:.1f} points"
             )
-        held = f"with {other} {100 * one.other:g} % contaminated"
-        sentences.append(f"Contamination of {name}, {held}: {text}.")
+        held = f"with {AXES[other_axis(one.axis)]} {100 * one.other:g} % contaminated"
+        sentences.append(f"Contamination of {AXES[one.axis]}, {held}: {text}.")
     return sentences
 
 
@@ -298,17 +296,15 @@ def _levels(own: OwnTable) -> tuple[Chart, ...]:
     charts = []
     for axis in AXES:
         for fixed, along in rows_along(axis, own.rows):
-            series = []
-            for method in own.methods:
-                points = points_along(axis, along, method)
-                series.append(
-                    {
-                        "x": [100 * level for level, _ in points],
-                        "mean": [area.mean for _, area in points],
-                        "low": [area.bounds[0] for _, area in points],
-                        "high": [area.bounds[1] for _, area in points],
-                    }
-                )
+            series = [
+                {
+                    "x": [100 * level for level, _ in points],
+                    "mean": [area.mean for _, area in points],
+                    "low": [area.bounds[0] for _, area in points],
+                    "high": [area.bounds[1] for _, area in points],
+                }
+                for points in (points_along(axis, along, method) for method in own.methods)
+            ]
             held = f"{AXIS_TITLES[other_axis(axis)]} {100 * fixed:g} %"
             title = f"{own.task}: average precision by {AXIS_TITLES[axis]}, {held}"
             label = f"{AXIS_TITLES[axis]}, %"

@@ -9,7 +9,6 @@ would be wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 
 from resvm_cli.benchmark.data import Cell
@@ -135,7 +134,5 @@ def _united_plan(parts: Sequence[BenchmarkFiles]) -> BenchmarkPlan | None:
                 f"{files.path}: the rows of {task} differ from those of {parts[0].path}",
                 NOT_ONE_RUN,
             )
-        counts = {f"{task}/{setting}": plan.n_repetitions(setting, task)
-                  for setting, task in plan.pairs}  # fmt: skip
-        united = united.united(replace(plan, repetitions=counts))
+        united = united.united(plan)
     return united

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from resvm_cli import __version__
+from resvm_cli.benchmark.contamination import AXES, LevelRow
+from resvm_cli.benchmark.data import OWN
 from resvm_cli.benchmark.report import BenchmarkReport, RunReport
 from resvm_cli.benchmark.results import AREAS
-from resvm_cli.benchmark.tables import Estimate, MethodCell
+from resvm_cli.benchmark.tables import Estimate, MethodCell, TaskRow
 from resvm_cli.files.fields import line_writer
 from resvm_cli.files.streams import as_unicode
 from resvm_cli.records import dataclass
@@ -255,24 +257,18 @@ def csv(report: BenchmarkReport) -> Iterator[bytes]:
 
 
 def _csv_records(run: RunReport) -> Iterator[list[Any]]:
-    for table in run.tables:
-        for row in table.rows:
-            for cell in row.cells:
-                theirs = cell.published
-                published = (theirs.low, theirs.high, theirs.wins) if theirs else (None,) * 3
-                yield [
-                    run.name, run.protocol, table.setting, row.task, cell.method, None, None,
-                    *_areas(cell), *published, cell.verdict, row.p_resvm_over_bagging, row.stars,
-                    row.published_stars,
-                ]  # fmt: skip
-    for own in run.own:
-        for level in own.rows:
-            for cell in level.cells:
-                yield [
-                    run.name, run.protocol, "own", own.task, cell.method, level.contamination_pos,
-                    level.contamination_unl, *_areas(cell), *(None,) * 4,
-                    level.p_resvm_over_bagging, None, None,
-                ]  # fmt: skip
+    rows: list[tuple[str, str, TaskRow | LevelRow]] = [
+        *((table.setting, row.task, row) for table in run.tables for row in table.rows),
+        *((OWN, own.task, row) for own in run.own for row in own.rows),
+    ]
+    for setting, task, row in rows:
+        levels = [getattr(row, name, None) for name in AXES]
+        tests = [getattr(row, name, None) for name in CSV_COLUMNS[-3:]]
+        for cell in row.cells:
+            theirs = cell.published
+            published = (theirs.low, theirs.high, theirs.wins) if theirs else (None,) * 3
+            key = run.name, run.protocol, setting, task, cell.method
+            yield [*key, *levels, *_areas(cell), *published, cell.verdict, *tests]
 
 
 def _areas(cell: MethodCell) -> list[Any]:

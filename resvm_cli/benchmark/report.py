@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -29,6 +30,7 @@ from resvm_cli.records import dataclass
 
 MAX_RUNS = 2  # that can be compared side by side
 EVERY = "all"
+KINDS = tuple(product((*SETTINGS, OWN), (*COMPARED, PUBLISHED_CWSVM)))
 # (setting, task, method, contamination in the setting "own") -> finished repetitions
 Done: TypeAlias = Mapping[tuple[str, str, str, tuple[float, float] | None], int]
 
@@ -193,7 +195,7 @@ def gaps(files: BenchmarkFiles, published: tables.PublishedTable) -> tuple[Gap, 
     missing = {one.task: one for one in plan.missing}
     found: list[Gap] = []
     for setting, task in plan.pairs:
-        if _missing_data(missing, task) is None:
+        if task not in missing:
             found += _unfinished(plan, setting, task, done)
     if not all(setting == OWN for setting, *_ in done):
         found += _not_planned(plan, missing, done, published)
@@ -208,16 +210,8 @@ def gaps(files: BenchmarkFiles, published: tables.PublishedTable) -> tuple[Gap, 
     return tuple(dict.fromkeys(merged))
 
 
-def _missing_data(missing: Mapping[str, MissingTask], task: str) -> MissingTask | None:
-    """Return the missing data of a task, listed under the task or its data set."""
-    return missing.get(task) or missing.get(tables.data_set_of(task))
-
-
 def _reason(missing: MissingTask) -> str:
-    reason = f"the file {missing.file} was missing" if missing.file else "its data was missing"
-    if "://" in missing.fetch:
-        return f"{reason}; download it from {missing.fetch}"
-    return f"{reason}; {missing.fetch}" if missing.fetch else reason
+    return f"the file {missing.file} was missing; download it from {missing.fetch}"
 
 
 def _unfinished(plan: BenchmarkPlan, setting: str, task: str, done: Done) -> Iterable[Gap]:
@@ -253,7 +247,7 @@ def _not_planned(
     """Return cells of the paper's tables that have no result and were not planned."""
     present = {(setting, task) for setting, task, *_ in done}
     for pair in dict.fromkeys((setting, task) for setting, task, _ in published):
-        data = _missing_data(missing, pair[1])
+        data = missing.get(pair[1])
         if pair not in present and (pair not in plan.pairs or data is not None):
             reason = "not in this run" if data is None else _reason(data)
             yield Gap(*pair, EVERY, 0, None, reason)
@@ -261,12 +255,11 @@ def _not_planned(
 
 def _costs(files: BenchmarkFiles) -> tuple[Cost, ...]:
     found = []
-    for setting in (*SETTINGS, OWN):
-        for method in (*COMPARED, PUBLISHED_CWSVM):
-            own = [t for t in files.times if (t.cell.setting, t.cell.method) == (setting, method)]
-            if own:
-                seconds = sum(one.cpu_seconds for one in own), sum(one.seconds for one in own)
-                found.append(Cost(setting, method, len(own), *seconds))
+    for kind in KINDS:
+        own = [one for one in files.times if (one.cell.setting, one.cell.method) == kind]
+        if own:
+            seconds = sum(one.cpu_seconds for one in own), sum(one.seconds for one in own)
+            found.append(Cost(*kind, len(own), *seconds))
     return tuple(found)
 
 
@@ -277,15 +270,11 @@ def _comparison(
     results = [{one.cell: one for one in files.results} for files in (first, second)]
     times = [{one.cell: one for one in files.times} for files in (first, second)]
     rows = []
-    for setting in (*SETTINGS, OWN):
-        for method in (*COMPARED, PUBLISHED_CWSVM):
-            cells = [
-                cell
-                for cell in results[0]
-                if cell in results[1] and (cell.setting, cell.method) == (setting, method)
-            ]
-            if cells:
-                rows.append(_compared_row(setting, method, cells, results, times))
+    common = [cell for cell in results[0] if cell in results[1]]
+    for kind in KINDS:
+        cells = [cell for cell in common if (cell.setting, cell.method) == kind]
+        if cells:
+            rows.append(_compared_row(*kind, cells, results, times))
     if not rows:
         raise DataError(
             f"{first.path} and {second.path} have no cell in common",

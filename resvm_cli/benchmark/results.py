@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from resvm_cli.benchmark.data import METHODS, OWN, PAPER_TASKS, SETTINGS, Cell
 from resvm_cli.errors import DataError, FileError, Message
@@ -160,6 +160,9 @@ class CellTime:
         return cls(_cell(record), seconds, cpu_seconds, test, record.content)
 
 
+Line = TypeVar("Line", CellResult, CellTime)
+
+
 def _cell(record: StrictRecord) -> Cell:
     return Cell(
         setting=record.text("setting", (*SETTINGS, OWN)),
@@ -189,14 +192,12 @@ def _curve(record: StrictRecord) -> tuple[float, ...] | None:
     return tuple(map(float, values))
 
 
-def is_valid(record: Any, kind: type[CellResult | CellTime]) -> bool:
-    if not isinstance(record, dict):
-        return False
+def parsed(record: Any, kind: type[Line]) -> Line | None:
+    """Return a line as a result or a time; None if it is not a valid one."""
     try:
-        kind.from_record(StrictRecord("", record))
+        return kind.from_record(StrictRecord("", record)) if isinstance(record, dict) else None
     except DataError:
-        return False
-    return True
+        return None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from resvm_cli.benchmark.results import (
     CellResult,
     CellTime,
     MissingTask,
-    is_valid,
+    parsed,
 )
 from resvm_cli.errors import DataError, Interrupted, Message, ParameterError
 from resvm_cli.files.json_files import RunDirectory, TaskFiles
@@ -193,7 +193,8 @@ class _Runner:
         self._from_tasks: dict[Cell, dict[str, Any]] = {}  # results of array tasks
         for record in self._task_files.read():
             self._require_same_rows(record["result"]["task"], record.get("data"))
-            self._from_tasks[Cell.from_record(record["result"])] = record
+            if result := parsed(record["result"], CellResult):
+                self._from_tasks[result.cell] = record
 
     def run_all(self, missing: Sequence[MissingFile]) -> tuple[int, int, int, tuple[int, ...]]:
         """Run all missing cells and append their results to the directory."""
@@ -279,8 +280,8 @@ class _Runner:
     def _cells_in_log(self) -> set[Cell]:
         """Return the cells already finished in the results of this directory."""
         directory = self._directory(resume=True)
-        records = [one for one in directory.recorded() if is_valid(one, CellResult)]
-        cells = {Cell.from_record(one) for one in records}
+        results = [parsed(record, CellResult) for record in directory.recorded()]
+        cells = {result.cell for result in results if result is not None}
         if cells:
             self._plan_before(directory)
         return cells
@@ -290,12 +291,12 @@ class _Runner:
         path, name = f"{self._request.output}/{RESULTS}", self._request.protocol.name
         lines: dict[Cell, dict[str, Any]] = {}
         for number, record in enumerate(records, 1):
-            problem = ""
-            if not is_valid(record, CellResult):
+            problem, result = "", parsed(record, CellResult)
+            if result is None:
                 problem = "not a result of a benchmark"
-            elif record["protocol"] != name:
-                problem = f"the protocol is {record['protocol']}, but the run uses {name}"
-            elif lines.setdefault(Cell.from_record(record), record) != record:
+            elif result.protocol != name:
+                problem = f"the protocol is {result.protocol}, but the run uses {name}"
+            elif lines.setdefault(result.cell, record) != record:
                 problem = "an earlier line has different values for the same cell"
             if problem:
                 raise DataError(
@@ -364,4 +365,5 @@ class _Runner:
 def _is_task_record(record: Any) -> bool:
     if not isinstance(record, dict) or type(record.get("data", "")) is not str:
         return False
-    return is_valid(record.get("result"), CellResult) and is_valid(record.get("times"), CellTime)
+    result, times = parsed(record.get("result"), CellResult), parsed(record.get("times"), CellTime)
+    return result is not None and times is not None

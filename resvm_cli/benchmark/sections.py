@@ -9,7 +9,7 @@ from typing import Any
 
 from resvm_cli import __version__
 from resvm_cli.benchmark import findings
-from resvm_cli.benchmark.data import COMPARED, PUBLISHED_CWSVM
+from resvm_cli.benchmark.data import COMPARED, METHODS, PUBLISHED_CWSVM
 from resvm_cli.benchmark.rendering import (
     NOTHING,
     TITLES,
@@ -93,7 +93,7 @@ def _verdicts(run: RunReport) -> Section:
     rows, sentences = [], []
     present = {cell.verdict for table in run.tables for row in table.rows for cell in row.cells}
     shown = VERDICTS if TOO_FEW in present else VERDICTS[:-1]
-    for method in (*reversed(COMPARED), PUBLISHED_CWSVM):
+    for method in METHODS:
         found = [
             (cell.verdict, f"{row.task} ({table.setting})")
             for table in run.tables
@@ -211,16 +211,13 @@ def _intervals(table: SettingTable) -> dict[str, Any]:
         }
         for row in table.rows
     ]
-    return {"methods": _present(table, COMPARED), "tasks": tasks}
+    return {"methods": _present(table), "tasks": tasks}
 
 
-def _present(table: SettingTable, methods: Sequence[str]) -> list[str]:
-    """Return the given methods, and cwsvm-published, if they have results in a table."""
-    return [
-        method
-        for method in (*methods, PUBLISHED_CWSVM)
-        if any(row.cell(method) is not None for row in table.rows)
-    ]
+def _present(table: SettingTable) -> list[str]:
+    """Return the methods that have results in a table."""
+    present = {cell.method for row in table.rows for cell in row.cells}
+    return [method for method in (*COMPARED, PUBLISHED_CWSVM) if method in present]
 
 
 def _wins(run: RunReport) -> Section:
@@ -244,7 +241,7 @@ def _wins(run: RunReport) -> Section:
 def _areas(run: RunReport) -> Section:
     means, tables = [], []
     for table in run.tables:
-        names = _present(table, table.methods)
+        names = _present(table)
         for name in names:
             own = [cell for row in table.rows if (cell := row.cell(name)) is not None]
             sums = [

@@ -130,13 +130,6 @@ def wilcoxon_p(first: npt.ArrayLike, second: npt.ArrayLike, alternative: str = "
     return float(wilcoxon(difference, alternative=alternative).pvalue)
 
 
-def shared_wins(values: npt.ArrayLike) -> list[float]:
-    """Count how often each column has the largest value in a row; ties are split equally."""
-    table = np.asarray(values, np.float64)
-    best = table == table.max(axis=1, keepdims=True)
-    return [float(count) for count in (best / best.sum(axis=1, keepdims=True)).sum(axis=0)]
-
-
 def student_interval(values: npt.ArrayLike) -> tuple[float, float]:
     """Return Student's 95 % t interval of the mean; nan if there are fewer than two values."""
     from scipy.stats import t
@@ -144,10 +137,8 @@ def student_interval(values: npt.ArrayLike) -> tuple[float, float]:
     sample = np.asarray(values, np.float64)
     if len(sample) < 2:
         return float("nan"), float("nan")
-    reach = float(
-        t.ppf((1 + 0.95) / 2, len(sample) - 1) * sample.std(ddof=1) / math.sqrt(len(sample))
-    )
-    return float(sample.mean()) - reach, float(sample.mean()) + reach
+    reach = t.ppf((1 + 0.95) / 2, len(sample) - 1) * sample.std(ddof=1) / math.sqrt(len(sample))
+    return float(sample.mean() - reach), float(sample.mean() + reach)
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -192,18 +183,19 @@ def paired_areas(
 
 
 def wins_of(table: FloatArray, methods: Sequence[str]) -> dict[str, float]:
-    """Return how often each method was best; empty if there is nothing to compare."""
+    """Count how often each method was best, splitting ties; empty if nothing can be compared."""
     if not len(table) or len(methods) < 2:
         return {}
-    return dict(zip(methods, shared_wins(table), strict=True))
+    best = table == table.max(axis=1, keepdims=True)
+    wins = (best / best.sum(axis=1, keepdims=True)).sum(axis=0)
+    return dict(zip(methods, wins.tolist(), strict=True))
 
 
-def p_greater(table: FloatArray, methods: Sequence[str], first: str, second: str) -> float | None:
-    """Return the p-value of a one-sided paired test of one method against another."""
-    if first not in methods or second not in methods or len(table) < 2:
+def p_resvm_over(table: FloatArray, methods: Sequence[str], other: str) -> float | None:
+    """Return the p-value of a one-sided paired test of resvm against another method."""
+    if not {"resvm", other} <= {*methods} or len(table) < 2:
         return None
-    columns = methods.index(first), methods.index(second)
-    return wilcoxon_p(table[:, columns[0]], table[:, columns[1]])
+    return wilcoxon_p(table[:, methods.index("resvm")], table[:, methods.index(other)])
 
 
 def setting_table(
@@ -240,15 +232,13 @@ def _task_row(
     published: PublishedTable,
 ) -> TaskRow:
     table = paired_areas(results, methods)
-    cells = []
-    for cell in method_cells(results, methods, wins_of(table, methods)):
+    cells = method_cells(results, methods, wins_of(table, methods))
+    for number, cell in enumerate(cells):
         name = "cwsvm" if cell.method == PUBLISHED_CWSVM else cell.method
-        theirs = published.get((setting, task, name))
-        if theirs is not None:
+        if (theirs := published.get((setting, task, name))) is not None:
             verdict = verdict_on(cell.pr_auc_trapezoid, theirs)
-            cell = replace(cell, published=theirs, verdict=verdict)
-        cells.append(cell)
-    p_value = p_greater(table, methods, "resvm", "bagging")
+            cells[number] = replace(cell, published=theirs, verdict=verdict)
+    p_value = p_resvm_over(table, methods, "bagging")
     published_stars = None
     if (theirs := published.get((setting, task, "resvm"))) is not None:
         # the paper gives only the level that p is below

@@ -7,7 +7,6 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import replace
-from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -144,21 +143,13 @@ def identity() -> dict[str, str]:
 
 
 def work(function: Callable[[Any, Any], Any], shared: Shared, batch: Batch) -> BatchResult:
-    _hold_inner_threads()
     worker = import_module("distributed").get_worker().address
     started = time.perf_counter()
     try:
-        results = [function(shared.value, task) for task in batch.tasks]
+        with parallel.inner_threads_held():
+            results = [function(shared.value, task) for task in batch.tasks]
     except Exception as error:  # noqa: BLE001 - raised again by the command
         text = "".join(traceback.format_exception(error))
         error.__cause__ = error.__context__ = None  # they have tracebacks too
         return BatchResult([], worker, 0.0, error.with_traceback(None), text)
     return BatchResult(results, worker, time.perf_counter() - started)
-
-
-@cache
-def _hold_inner_threads() -> Any:
-    """Limit BLAS to one thread from now on: rounding must not depend on the worker."""
-    held = parallel.inner_threads_held()
-    held.__enter__()
-    return held  # keep a reference, or the limit would end

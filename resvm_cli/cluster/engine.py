@@ -226,9 +226,7 @@ class Cluster:
                 self._look()
                 while (batch := batches.next(len(running), self.n_workers)) is not None:
                     sent = self._send(shared)
-                    with self._named_if_gone():
-                        future = self._client.submit(work, function, sent, batch, pure=False)
-                    running[future] = batch
+                    running[self._submitted(function, sent, batch)] = batch
                 if not running:
                     return
                 for future in self._ended(running):
@@ -247,17 +245,16 @@ class Cluster:
             if future.status == "finished":
                 return future
         end = time.monotonic() + self._timeout
-        with self._named_if_gone():
-            while True:
-                try:
-                    future = self._scattered(shared)
-                    self._sent = shared, future
-                    return future
-                except _connection_errors():
-                    # a worker may have died in the meantime
-                    if self._client.status != "running" or time.monotonic() > end:
-                        raise
-                    time.sleep(WAIT_SECONDS)
+        while True:
+            try:
+                future = self._scattered(shared)
+                self._sent = shared, future
+                return future
+            except _connection_errors() as error:
+                # a worker may have died in the meantime
+                if self._client.status != "running" or time.monotonic() > end:
+                    raise self._gone(_reason(error)) from None
+                time.sleep(WAIT_SECONDS)
 
     def _scattered(self, shared: Any) -> Any:
         """Send shared data; there is no time limit as long as the scheduler responds."""
@@ -271,6 +268,12 @@ class Cluster:
         """Wait briefly for data in transit: Dask keeps what arrives after we disconnect."""
         if self._sending is not None:
             futures.wait([self._sending], CLOSE_SECONDS)
+
+    def _submitted(self, function: Callable[[Any, Any], Any], sent: Any, batch: Batch) -> Any:
+        try:
+            return self._client.submit(work, function, sent, batch, pure=False)
+        except _connection_errors() as error:
+            raise self._gone(_reason(error)) from None
 
     def _ended(self, running: dict[Any, Batch]) -> list[Any]:
         """Return the futures that have finished, after a short wait."""
@@ -338,14 +341,6 @@ class Cluster:
                 RESUME,
             ) from None
         except (Exception, *CANCELLED) as error:  # noqa: BLE001 - as in connected
-            raise self._gone(_reason(error)) from None
-
-    @contextmanager
-    def _named_if_gone(self) -> Iterator[None]:
-        """Report errors of Dask calls as the loss of the cluster."""
-        try:
-            yield
-        except _connection_errors() as error:
             raise self._gone(_reason(error)) from None
 
     def _gone(self, reason: str) -> ClusterError:

@@ -16,7 +16,6 @@ from resvm_cli.options.option_groups import argument, fold_options, option
 from resvm_cli.options.shared import JSON, QUIET, ZERO_BASED, TableOptions, command_run
 from resvm_cli.records import dataclass
 from resvm_cli.report import terminal
-from resvm_cli.report.terminal import print_json
 from resvm_cli.running.run import Run
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def check(
         found = [asdict(checked) for checked in reports]
         for each in found:
             del each["indices"]
-        print_json("check", {"files": found})
+        terminal.print_json("check", {"files": found})
     if unsound := [checked.path for checked in reports if not checked.sound]:
         failures.append(DataError(f"bad lines in {', '.join(unsound)}"))
     for failure in failures[:-1]:

@@ -22,16 +22,8 @@ from resvm_cli.errors import (
     ParameterError,
     Text,
 )
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import argument, fold_options, option
-from resvm_cli.options.shared import (
-    JSON,
-    QUIET,
-    ZERO_BASED,
-    TableOptions,
-    column_option,
-    command_run,
-    output_option,
-)
 from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import announce_stdin, print_json, say_row
 from resvm_cli.running.run import Run
@@ -54,12 +46,12 @@ def convert(
         "CSV, TSV, .npy, .npz, Parquet, .h5ad or svmlight (- is stdin); the format is"
         " detected from the content.",
     ),
-    table: TableOptions,
-    positive_label: list[str] | None = column_option(
+    table: shared.TableOptions,
+    positive_label: list[str] | None = shared.column_option(
         "--positive-label LABEL",
         "Rows with this label get the label 1, all others 0; may be repeated.",
     ),
-    like: str | None = column_option(
+    like: str | None = shared.column_option(
         "--like MAP", "Use the features recorded in a file written by --map, or in a model."
     ),
     smiles_column: str | None = molecule_option(
@@ -74,17 +66,21 @@ def convert(
         "--radius N", "Radius of the fingerprints; 2 is ECFP4.", show_default="2"
     ),
     counts: bool = molecule_option("--counts", "Use count fingerprints, for the minmax kernel."),
-    zero_based: bool = ZERO_BASED,
-    output: str | None = output_option("-o, --output FILE", "Output file.", show_default="stdout"),
-    positives: str | None = output_option("-P, --positives FILE", "Output file for positive rows."),
-    unlabeled: str | None = output_option(
+    zero_based: bool = shared.ZERO_BASED,
+    output: str | None = shared.output_option(
+        "-o, --output FILE", "Output file.", show_default="stdout"
+    ),
+    positives: str | None = shared.output_option(
+        "-P, --positives FILE", "Output file for positive rows."
+    ),
+    unlabeled: str | None = shared.output_option(
         "-U, --unlabeled FILE", "Output file for all other rows."
     ),
-    feature_map: str | None = output_option(
+    feature_map: str | None = shared.output_option(
         "--map FILE", "Write the feature names to a JSON file."
     ),
-    json: bool = JSON,
-    quiet: bool = QUIET,
+    json: bool = shared.JSON,
+    quiet: bool = shared.QUIET,
 ) -> None:
     """Convert CSV, NumPy and other formats to svmlight text.
 
@@ -110,7 +106,7 @@ def convert(
         )
     if file == "-":
         announce_stdin()
-    with command_run(quiet) as run:
+    with shared.command_run(quiet) as run:
         result = convert_file(request, run)
     if not quiet:
         _show(result)
@@ -219,8 +215,12 @@ def convert_file(request: ConvertRequest, run: Run) -> ConvertResult:
                 write(rows.features.map.format())
     for text in _remarks(request, rows, result.n_rows):
         run.remark(text)
-    for text in _warnings(request, rows):
-        run.notice(text)
+    if rows.features is not None:
+        from resvm_cli.tables.notes import doubtful_columns, notes_on_rows
+
+        doubtful = doubtful_columns(rows.features) if request.like is None else ()
+        for text in (*doubtful, *notes_on_rows(rows.features, request.like or "")):
+            run.notice(text)
     return result
 
 
@@ -251,7 +251,8 @@ def _write(request: ConvertRequest, rows: RowInput, run: Run) -> ConvertResult:
     with ExitStack() as files:
         writers = [files.enter_context(output(path)) for path in request.targets]
         for block in rows.blocks():
-            block = _numbered_from_1(block, request.zero_based)
+            if request.zero_based:
+                block = replace(block, rows=replace(block.rows, indices=block.rows.indices + 1))
             positive = block.labels == 1.0
             n_rows += len(block)
             n_positives += int(positive.sum())
@@ -271,12 +272,6 @@ def _write(request: ConvertRequest, rows: RowInput, run: Run) -> ConvertResult:
         max(max_index, rows.n_features or 0, len(names)),
         request.targets,
     )
-
-
-def _numbered_from_1(block: Block, zero_based: bool) -> Block:
-    if not zero_based:
-        return block
-    return replace(block, rows=replace(block.rows, indices=block.rows.indices + 1))
 
 
 def _format(block: Block) -> bytes:
@@ -307,16 +302,6 @@ def _require_rows(
         raise DataError(
             f"{rows.name}: every row has the label {' or '.join(wanted)}; no row is unlabeled"
         )
-
-
-def _warnings(request: ConvertRequest, rows: RowInput) -> Iterator[Text]:
-    """Yield notes on possible problems with the result."""
-    if rows.features is not None:
-        from resvm_cli.tables.notes import doubtful_columns, notes_on_rows
-
-        if request.like is None:
-            yield from doubtful_columns(rows.features)
-        yield from notes_on_rows(rows.features, request.like or "")
 
 
 def _remarks(request: ConvertRequest, rows: RowInput, n_rows: int) -> Iterator[Text]:

@@ -10,16 +10,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from resvm_cli.errors import CommandLineError, Message, ModelError, listed
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import argument, fold_options
-from resvm_cli.options.shared import (
-    GROUPS,
-    JSON,
-    RunningOptions,
-    SourceOptions,
-    TableOptions,
-    data_option,
-    output_option,
-)
 from resvm_cli.report.terminal import aligned, print_data, print_json, print_table
 
 if TYPE_CHECKING:
@@ -40,29 +32,29 @@ SHOWN = 20  # columns of a table
 def inspect(
     *,
     model: str = argument("MODEL", "Directory written by resvm train."),
-    weights: bool = output_option(
+    weights: bool = shared.output_option(
         "--weights",
         "Print the feature weights of a linear model, or of members trained with --feature-weights,"
         " as TSV, largest first.",
     ),
-    importance: bool = output_option(
+    importance: bool = shared.output_option(
         "--importance",
         "Print the importance of each feature, for any kernel, as TSV, largest first: how much the"
         " out-of-bag ROC AUC drops if the feature is permuted. Requires the training data.",
     ),
-    trained: SourceOptions,
-    positive_weights: str | None = data_option(
+    trained: shared.SourceOptions,
+    positive_weights: str | None = shared.data_option(
         "--positive-weights FILE", "The --weights file used in training."
     ),
-    table: TableOptions,
-    groups: str | None = GROUPS,
-    feature_map: str | None = data_option(
+    table: shared.TableOptions,
+    groups: str | None = shared.GROUPS,
+    feature_map: str | None = shared.data_option(
         "--map FILE",
         "With --weights or --importance: feature names from resvm convert --map.",
         show_default="the model's own, if it was trained on a table",
     ),
-    json: bool = JSON,
-    running: RunningOptions,
+    json: bool = shared.JSON,
+    running: shared.RunningOptions,
 ) -> None:
     """Show the contents of a model and verify that it is intact (exit code 4 if not).
 

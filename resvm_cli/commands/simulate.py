@@ -12,17 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from resvm_cli.errors import CommandLineError
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import advanced_option, fold_options, option
-from resvm_cli.options.shared import (
-    JSON,
-    QUIET,
-    ZERO_BASED,
-    TableOptions,
-    command_run,
-    data_option,
-    output_option,
-    running_option,
-)
 from resvm_cli.options.values import parse_choice, single_number
 from resvm_cli.records import dataclass
 from resvm_cli.report.terminal import note, option_name, print_result, say_row
@@ -51,18 +42,18 @@ set_option = partial(option, panel="Sets")
 @fold_options
 def simulate(
     *,
-    data: str | None = data_option(
+    data: str | None = shared.data_option(
         "--data FILE", "Labeled rows to draw from (svmlight or a table)."
     ),
-    table: TableOptions,
-    positive_label: list[str] | None = data_option(
+    table: shared.TableOptions,
+    positive_label: list[str] | None = shared.data_option(
         "--positive-label LABEL",
         "With --data: rows with this label are truly positive, all others negative.",
     ),
-    synthetic: bool = data_option(
+    synthetic: bool = shared.data_option(
         "--synthetic", "Use the paper's 2-D synthetic problem instead of a file."
     ),
-    zero_based: bool = ZERO_BASED,
+    zero_based: bool = shared.ZERO_BASED,
     n_pos: int | None = set_option(
         "--n-pos N", "Number of rows in P.", show_default="required with --data; synthetic: 100"
     ),
@@ -88,16 +79,16 @@ def simulate(
         completions=(*RULES,),
     ),
     decimals: int | None = advanced_option("--decimals N", "Round synthetic points to N decimals."),
-    output: str = output_option(
+    output: str = shared.output_option(
         "-o, --output DIR",
         "New directory for pos.svm, unl.svm, test.svm and truth.csv.",
         default="simulated",
     ),
-    json: bool = JSON,
-    seed: int = running_option(
+    json: bool = shared.JSON,
+    seed: int = shared.running_option(
         "--seed N", "Random seed; the same seed and data give identical files.", default=0
     ),
-    quiet: bool = QUIET,
+    quiet: bool = shared.QUIET,
 ) -> None:
     """Draw P, U and test sets with a chosen contamination from labeled data.
 
@@ -136,7 +127,7 @@ def simulate(
     if not json:
         done_when(output)
     rng = randomness.generator(seed, randomness.SIMULATED_SETS)
-    with command_run(quiet) as run:
+    with shared.command_run(quiet) as run:
         features: FeatureMap | None = None
         if data is None:
             block, truth = _synthesize(sizes, decimals, rng)

@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import (
     as_words,
     explicit_options,
     fold_options,
     table_options,
-)
-from resvm_cli.options.shared import (
-    GROUPS,
-    JSON,
-    SEED,
-    TASK,
-    ClusterOptions,
-    DataOptions,
-    TableOptions,
-    TrainingRunOptions,
-    given_values,
-    output_option,
 )
 from resvm_cli.options.values import parse_task
 from resvm_cli.parameter_types import Parameter
@@ -74,19 +63,19 @@ class TuningOptions:
 def tune(
     context: typer.Context,
     *,
-    output: str = output_option(
+    output: str = shared.output_option(
         "-o, --output DIR", "Directory for trials and best.json.", default="resvm-tuning"
     ),
-    data: DataOptions,
-    table: TableOptions,
-    groups: str | None = GROUPS,
+    data: shared.DataOptions,
+    table: shared.TableOptions,
+    groups: str | None = shared.GROUPS,
     tuning: TuningOptions,
-    resume: bool = output_option("--resume", "Continue the run in -o, if there is one."),
-    json: bool = JSON,
-    task: str | None = TASK,
-    seed: int = SEED,
-    cluster: ClusterOptions,
-    running: TrainingRunOptions,
+    resume: bool = shared.output_option("--resume", "Continue the run in -o, if there is one."),
+    json: bool = shared.JSON,
+    task: str | None = shared.TASK,
+    seed: int = shared.SEED,
+    cluster: shared.ClusterOptions,
+    running: shared.TrainingRunOptions,
 ) -> None:
     """Choose hyperparameters without negatives.
 
@@ -103,7 +92,7 @@ def tune(
     from resvm_cli.tuning.search import tuning_settings
 
     values = {**vars(tuning), "seed": seed, "scale": data.chosen_scale() or "none"}
-    given = given_values(values, explicit_options(context))
+    given = shared.given_values(values, explicit_options(context))
     request = job.TuneRequest(
         source=data.training_input(table, scale=data.chosen_scale(), groups=groups),
         target=output,
@@ -177,7 +166,9 @@ def print_task(
     )
 
 
-def train_command(data: DataOptions, table: TableOptions, request: TuneRequest) -> str:
+def train_command(
+    data: shared.DataOptions, table: shared.TableOptions, request: TuneRequest
+) -> str:
     """Return the command that trains the winner on the same data."""
     # best.json contains the scaling
     words = ["resvm", "train", *as_words(data, without="scale"), *as_words(table)]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from copy import copy
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from typing import Any, TypeAlias, get_type_hints
 
 import typer
@@ -188,18 +188,12 @@ def as_words(group: Any, without: str = "") -> list[str]:
     return words
 
 
-@cache
-def _options_of(group: Any) -> tuple[inspect.Parameter, ...]:
-    annotations = get_type_hints(group, include_extras=True)
-    return tuple(
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=group.options.get(field.name, field.default),
-            annotation=annotations[field.name],
-        )
-        for field in fields(group)
-    )
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    kind, annotations = inspect.Parameter.KEYWORD_ONLY, get_type_hints(group)
+    return [
+        inspect.Parameter(name, kind, default=group.options[name], annotation=annotations[name])
+        for name in names_of(group)
+    ]
 
 
 def arrange(options: MutableSequence[Any]) -> None:
@@ -207,9 +201,10 @@ def arrange(options: MutableSequence[Any]) -> None:
     declared: list[str] = []
     for option in options:
         if option.param_type_name == "argument":
-            option.get_usage_pieces = partial(_usage, option)
+            # typer would put required arguments in braces, and add <str>
+            option.get_usage_pieces = lambda ctx, metavar=option.metavar: [metavar]
             option.type = copy(option.type)
-            option.type.get_metavar = lambda param, ctx: ""  # typer would add <str>
+            option.type.get_metavar = lambda param, ctx: ""
         panel = panel_of(option)
         if panel not in (*FIRST, *LAST, *declared):
             declared.append(panel)
@@ -246,12 +241,6 @@ def _label(option: Any) -> str:
     """Return an option or argument as messages show it: -o/--output, MODEL."""
     is_argument = option.param_type_name == "argument"
     return option.metavar.strip("[].") if is_argument else "/".join(option.opts)
-
-
-def _usage(argument: Any, context: Any) -> list[str]:
-    """Return an argument in the usual notation; typer would put required arguments in braces."""
-    del context
-    return [str(argument.metavar)]
 
 
 def panel_of(option: Any) -> str:
@@ -317,7 +306,9 @@ def _load_config(
             )
         one = options[key]
         where = f"{name}: {key} in {header}"
-        converted = _converted(one, value, where)
+        entries = value if isinstance(value, list) and one.multiple else [value]
+        values = [_converted(one, entry, where) for entry in entries]
+        converted = values if one.multiple else values[0]
         if f"--{key}" in one.secondary_opts:  # --no-x
             converted = not converted
         if defaults.get(one.name, converted) != converted:
@@ -350,24 +341,12 @@ def _unknown(message: str, key: str, known: Any, form: str) -> CommandLineError:
 
 def _converted(option: Any, value: Any, where: str) -> Any:
     """Return the value as Click expects it; None if it means the same as no value."""
-    if option.multiple:
-        entries = value if isinstance(value, list) else [value]
-        return [_single(option, entry, where) for entry in entries]
-    return _single(option, value, where)
-
-
-def _single(option: Any, value: Any, where: str) -> Any:
     kind = option.type.name.removesuffix(" range")
     if option.name == "auto" and isinstance(value, bool):  # a bare --auto
         return "committee" if value else None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    fits = {
-        "boolean": isinstance(value, bool),
-        "integer": is_number and isinstance(value, int),
-        "int": is_number and isinstance(value, int),
-        "float": is_number,
-    }.get(kind, is_number or isinstance(value, str))  # text options accept numbers: gamma = 0.5
-    if not fits:
+    # text options accept numbers: gamma = 0.5
+    types = {"boolean": (bool,), "integer": (int,), "int": (int,), "float": (int, float)}
+    if type(value) not in types.get(kind, (str, int, float)):
         raise CommandLineError(f"{where} must be {EXPECTED.get(kind, 'text')}, got {value!r}")
     if kind == "boolean":
         # false means no flag, unless the option has both forms, --x/--no-x

@@ -20,7 +20,6 @@ from resvm_cli.options.option_groups import (
 from resvm_cli.options.values import number_or_text, parse_choice, parse_kernel, single_number
 from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, ScaleChoice
 from resvm_cli.report import terminal
-from resvm_cli.report.progress import Progress
 from resvm_cli.running.run import Run
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ ANNOTATE = output_option(
 def command_run(quiet: bool) -> Iterator[Run]:
     """Yield a run that reports to the terminal; if ``quiet``, only warnings."""
     note = None if quiet else terminal.note
-    with Progress(quiet) as progress:
+    with terminal.Progress(quiet) as progress:
         yield Run(on_progress=progress, on_notice=terminal.note, on_remark=note, on_announce=note)
 
 
@@ -95,7 +94,8 @@ class RunningOptions:
     def run(self, cluster: ClusterOptions | None = None) -> Iterator[Run]:
         """Yield the command's run, on the cluster if one was given."""
         with command_run(self.quiet) as plain:
-            run = self._limited(plain)
+            limits = {name: value for name, value in vars(self).items() if name != "quiet"}
+            run = replace(plain, **limits)
             if cluster is None or cluster.cluster is None:
                 yield run
                 return
@@ -103,9 +103,6 @@ class RunningOptions:
 
             with connected(cluster.cluster, cluster.cluster_timeout, run.announce) as engine:
                 yield replace(run, engine=engine)
-
-    def _limited(self, run: Run) -> Run:
-        return replace(run, jobs=self.jobs)
 
 
 @option_group
@@ -118,9 +115,6 @@ class TrainingRunOptions(RunningOptions):
         min=1,
         show_default="no limit",
     )
-
-    def _limited(self, run: Run) -> Run:
-        return replace(run, jobs=self.jobs, memory_mb=self.memory_mb)
 
 
 @option_group

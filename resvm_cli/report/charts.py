@@ -30,11 +30,15 @@ KINDS: tuple[Kind, ...] = ("png", "svg", "pdf")
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)))
 GRAY = "#767676"
+REFERENCE_LINE: dict[str, Any] = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
     "svg.hashsalt": "resvm",  # identical figures give identical bytes
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
@@ -96,6 +100,21 @@ def kind_of(path: str, option: str = "--plot") -> Kind:
             "pip install 'resvm-cli[plot]', or pip install matplotlib",
         ) from None
     return ending
+
+
+def finish_pr_and_roc(pr: Any, roc: Any, chance: float) -> None:
+    """Add lines for random rankings, labels, grids and legends to plots of PR and ROC curves."""
+    pr.plot([0, 1], [chance, chance], label=f"chance {chance:.3g}", **REFERENCE_LINE)
+    roc.plot([0, 1], [0, 1], label="chance 0.5", **REFERENCE_LINE)
+    pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
+    roc.set(xlabel="false-positive rate", ylabel="true-positive rate (recall)", title="ROC")
+    for axes in (pr, roc):
+        axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02), aspect="equal")
+        axes.grid()
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, handlelength=3.2,
+            fontsize=8.5,
+        )  # fmt: skip
 
 
 def saved(figure: Any, kind: Kind, margin: float | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""Notes and errors on stderr; data, tables and JSON on stdout.
+"""Notes, errors and progress on stderr; data, tables and JSON on stdout.
 
 Parameters named in the engine's messages are shown as command-line options.
 """
@@ -9,6 +9,7 @@ import json
 import math
 import shlex
 import sys
+import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -32,6 +33,8 @@ SPECIAL = {
     "feature_map": "--map",
 }
 SWITCHED_OFF = {"intervals": "--no-interval"}
+FIRST_HEARTBEAT_SECONDS = 10.0
+HEARTBEAT_SECONDS = 30.0
 
 
 def harmless(text: str) -> str:
@@ -139,3 +142,68 @@ def print_json(kind: str, content: dict[str, Any]) -> None:
 def print_result(kind: str, result: DataclassInstance) -> None:
     """Print a result whose fields are the JSON keys."""
     print_json(kind, asdict(result))
+
+
+class Progress:
+    """Shows progress: a live bar on a terminal, otherwise a line every 30 seconds."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._live: Any = None
+        self._task: Any = None
+        self._stage = ""
+        self._started = self._stage_began = time.monotonic()
+        self._next = self._started + FIRST_HEARTBEAT_SECONDS
+        self._next_refresh = self._started + 0.3
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if self._quiet or sys.stderr is None:
+            return
+        now = time.monotonic()
+        if stage.partition(",")[0] != self._stage:  # the part after a comma may change
+            self._stage = stage.partition(",")[0]
+            self._stage_began = now
+            self._forget()
+        if sys.stderr.isatty():
+            # a short job finishes before a bar is worth drawing
+            if now >= self._next_refresh:
+                self._draw(stage, done, total)
+        elif now >= self._next:
+            self._next = now + HEARTBEAT_SECONDS
+            amount = f"{done:,} rows" if total is None else f"{done:,} of {total:,}"
+            left = ""
+            # jobs with tasks of different sizes estimate the time left themselves
+            if total is not None and 0 < done < total and not stage.endswith(" left"):
+                left = f", about {(now - self._stage_began) * (total - done) / done:.0f} s left"
+            say(f"resvm: {stage}: {amount}, {now - self._stage_began:.0f} s{left}")
+
+    def _draw(self, stage: str, done: int, total: int | None) -> None:
+        if self._live is None:
+            from rich import progress as bars
+            from rich.console import Console
+
+            self._live = bars.Progress(
+                bars.TextColumn("{task.description}", markup=False),
+                bars.BarColumn(),
+                bars.MofNCompleteColumn(),
+                bars.TimeElapsedColumn(),
+                bars.TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._live.start()
+        if self._task is None:
+            self._task = self._live.add_task(stage, total=total)
+        self._live.update(self._task, completed=done, total=total, description=stage)
+
+    def _forget(self) -> None:
+        if self._live is not None and self._task is not None:
+            self._live.remove_task(self._task)
+        self._task = None

@@ -136,8 +136,9 @@ def test_wins_are_scaled_to_twenty_repetitions_and_divided_among_digits(tmp_path
 
 
 def test_a_shared_first_place_is_divided():
-    assert tables.shared_wins([[1, 1, 0], [1, 1, 1], [0, 0, 2]]) == pytest.approx(
-        [1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3 + 1]
+    table = np.array([[1, 1, 0], [1, 1, 1], [0, 0, 2]])
+    assert tables.wins_of(table, METHODS) == pytest.approx(
+        dict(zip(METHODS, [1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3 + 1], strict=True))
     )
 
 
@@ -330,12 +331,16 @@ def test_what_one_setting_has_is_not_said_to_be_missing_everywhere(tmp_path):
     assert found == [("supervised", "all"), ("pu", "all")]
 
 
-def test_a_missing_data_set_explains_all_its_classes(tmp_path):
-    missing = [{"task": "sensit", "file": "combined_scale.bz2", "fetch": ""}]
+def test_a_missing_file_explains_the_missing_tasks(tmp_path):
+    missing = [
+        {"task": f"sensit-{n}", "file": "combined_scale", "fetch": "https://there"}
+        for n in (1, 2, 3)
+    ]
     run = reported(tmp_path / "run", fake.results(repetitions=1), missing=missing,
                    repetitions=fake.repetitions(1), tasks=[*fake.TASKS, "sensit-2"])  # fmt: skip
     assert [(gap.task, gap.reason) for gap in run.gaps] == [
-        (f"sensit-{n}", "the file combined_scale.bz2 was missing") for n in (1, 2, 3)
+        (f"sensit-{n}", "the file combined_scale was missing; download it from https://there")
+        for n in (1, 2, 3)
     ]
 
 

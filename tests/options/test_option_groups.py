@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from resvm_cli.cli import COMMANDS, command_line
 from resvm_cli.commands.rank.listing import RANKING_FORMATS
 from resvm_cli.errors import CommandLineError, ParameterError
+from resvm_cli.options import option_groups
 from resvm_cli.options.option_groups import (
     ADVANCED,
     OUTPUT,
@@ -44,9 +45,9 @@ from resvm_cli.training.input import TrainingInput
 
 @option_group
 class Fruit:
-    pears: Annotated[int, typer.Option("-p", "--pears")] = 3
-    fruit: Annotated[str | None, typer.Option()] = None
-    ripe: Annotated[bool, typer.Option("--ripe")] = False
+    pears: int = option_groups.option("-p, --pears N", "How many pears.", default=3)
+    fruit: str | None = option_groups.option("--fruit NAME", "Another fruit.")
+    ripe: bool = option_groups.option("--ripe", "Only ripe ones.")
 
 
 def run(command: Any, *arguments: str) -> str:
@@ -100,7 +101,7 @@ def test_options_are_listed_where_the_group_stands():
 def test_a_name_that_two_groups_share_is_refused_when_the_command_is_defined():
     @option_group
     class Vegetables:
-        ripe: bool = True
+        ripe: bool = option_groups.option("--ripe", "Only ripe ones.")
 
     def basket(*, fruit: Any, vegetables: Any) -> None: ...
 

@@ -6,18 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import advanced_option, argument, fold_options
-from resvm_cli.options.shared import (
-    ANNOTATE,
-    JSON,
-    TASK,
-    ZERO_BASED,
-    ClusterOptions,
-    PredictedTableOptions,
-    RunningOptions,
-    method_option,
-    output_option,
-)
 from resvm_cli.options.values import parse_choice, parse_number, parse_task
 from resvm_cli.parameters import RULE_NAMES, check_contamination
 from resvm_cli.report.terminal import announce_stdin, print_json, print_result, say_row
@@ -39,59 +29,61 @@ def predict(
         " name with those the model was trained on.",
         default=None,
     ),
-    table: PredictedTableOptions,
-    output: str = output_option("-o, --output FILE", "Output file (- is stdout).", default="-"),
-    out_dir: str | None = output_option(
+    table: shared.PredictedTableOptions,
+    output: str = shared.output_option(
+        "-o, --output FILE", "Output file (- is stdout).", default="-"
+    ),
+    out_dir: str | None = shared.output_option(
         "--out-dir DIR",
         "Write one output file per input, FILE.pred; skip outputs already finished.",
     ),
-    annotate: str | None = ANNOTATE,
-    form: str = output_option(
+    annotate: str | None = shared.ANNOTATE,
+    form: str = shared.output_option(
         "--format NAME",
         "text (label and decision value), or tsv, csv or jsonl with named columns.",
         default="text",
         completions=("text", "tsv", "csv", "jsonl"),
     ),
-    votes: bool = output_option("--votes", "Add the fraction of positive votes."),
+    votes: bool = shared.output_option("--votes", "Add the fraction of positive votes."),
     member_values: bool = advanced_option("--member-values", "Add each member's decision value."),
-    probability: bool = output_option(
+    probability: bool = shared.output_option(
         "--probability",
         "Add the probability that a row is positive, for rows from the same distribution as U;"
         " empty if unknown.",
     ),
-    ids: bool = output_option(
+    ids: bool = shared.output_option(
         "--ids",
         "Copy row ids to the output: trailing comments (# name), or the values in --id-column,"
         " which implies --ids.",
     ),
-    json: bool = JSON,
-    threshold: str | None = method_option(
+    json: bool = shared.JSON,
+    threshold: str | None = shared.method_option(
         "-T, --threshold T",
         "Predict rows above this decision value as positive; recall=0.9 chooses the value"
         " that 90 % of the known positives exceed out of bag.",
         completions=("recall=",),
         show_default="the model's own",
     ),
-    decision: str | None = method_option(
+    decision: str | None = shared.method_option(
         "--decision RULE",
         "Decision rule: votes (as in the paper) or mean (the members' mean value).",
         completions=("votes", "mean"),
         show_default="the model's own",
     ),
-    contamination_pos: float | None = method_option(
+    contamination_pos: float | None = shared.method_option(
         "--contamination-pos A",
         "Fraction of P that is negative, for -T recall and --probability.",
         show_default="0; estimated for --probability",
     ),
-    contamination_unl: float | None = method_option(
+    contamination_unl: float | None = shared.method_option(
         "--contamination-unl B",
         "Fraction of U that is positive, for --probability.",
         show_default="estimated",
     ),
-    zero_based: bool = ZERO_BASED,
-    task: str | None = TASK,
-    cluster: ClusterOptions,
-    running: RunningOptions,
+    zero_based: bool = shared.ZERO_BASED,
+    task: str | None = shared.TASK,
+    cluster: shared.ClusterOptions,
+    running: shared.RunningOptions,
 ) -> None:
     """Score rows with a model and write one line per row, in input order, as rows arrive.
 
@@ -149,7 +141,7 @@ def predict(
         member_values=member_values,
         probability=probability,
         ids=ids or table.id_column is not None,
-        table=None if vars(table) == vars(PredictedTableOptions()) else table.reading(),
+        table=None if vars(table) == vars(shared.PredictedTableOptions()) else table.reading(),
         annotate=annotate,
         zero_based=zero_based,
     )

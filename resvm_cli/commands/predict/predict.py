@@ -137,13 +137,18 @@ def predict(request: PredictRequest, run: Run, model: StoredModel | None = None)
         notes = InputNotes(scorer, rows)
         n_positive = 0
         with output(request.target) as write:
-            for number, block in enumerate(_scored_blocks(scorer, rows, notes, run)):
+            for number, (block, scored) in enumerate(_scored(scorer, rows, run)):
                 if not number:
-                    write(format_header(request.form, block.predictions))
-                write(block.text)
+                    write(format_header(request.form, scored.predictions))
+                notes.add(block, scored)
+                write(scored.text)
                 if annotation is not None:
-                    annotation.add(block.predictions)
-                n_positive += int((block.predictions.labels == 1).sum())
+                    annotation.add(scored.predictions)
+                n_positive += int((scored.predictions.labels == 1).sum())
+                run.progress("predicting", notes.n_rows, None)
+            if not notes.n_rows:
+                hint = None if rows.table is None else "the file contains only column names"
+                raise DataError(f"{rows.name}: no rows", hint)
         for text in notes.texts(n_positive):
             run.notice(text)
     return PredictResult(
@@ -167,20 +172,8 @@ def _annotation(path: str, rows: RowInput) -> AbstractContextManager[Annotation]
     return Annotation(path, rows.features)
 
 
-def _scored_blocks(
-    scorer: BlockScorer, rows: RowInput, notes: InputNotes, run: Run
-) -> Iterator[ScoredBlock]:
-    """Yield each block of rows with its scores, as rows arrive."""
-    for block, scored in _scored(scorer, rows, run):
-        notes.add(block, scored)
-        yield scored
-        run.progress("predicting", notes.n_rows, None)
-    if not notes.n_rows:
-        hint = None if rows.table is None else "the file contains only column names"
-        raise DataError(f"{rows.name}: no rows", hint)
-
-
 def _scored(scorer: BlockScorer, rows: RowInput, run: Run) -> Iterator[tuple[Block, ScoredBlock]]:
+    """Yield each block of rows with its scores, as rows arrive."""
     request = scorer.request
     if not rows.is_text:
         blocks = rows.blocks()

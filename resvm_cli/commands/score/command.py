@@ -6,15 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from resvm_cli.errors import CommandLineError
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import argument, fold_options, option, option_group
-from resvm_cli.options.shared import (
-    JSON,
-    QUIET,
-    command_run,
-    data_option,
-    method_option,
-    output_option,
-)
 from resvm_cli.options.values import parse_number
 from resvm_cli.report import terminal
 
@@ -24,30 +17,6 @@ if TYPE_CHECKING:
     from resvm_cli.report.charts import Kind
 
 unlabeled_option = partial(option, panel="Positive and unlabeled rows")
-
-
-@option_group
-class FigureOptions:
-    """Which figures to compute, and the number of bootstrap replicates."""
-
-    threshold: str | None = method_option(
-        "-T, --threshold T",
-        "Rows with a decision value above T are predicted positive.",
-        show_default="implied by the file's labels, else 0.5",
-    )
-    top: str = method_option(
-        "-k, --top K,K",
-        "Report precision, recall and enrichment in the first K rows.",
-        default="10,100",
-    )
-    bootstrap: int = method_option(
-        "--bootstrap N",
-        "Bootstrap replicates for the 95 % intervals; 0 for no intervals.",
-        default=1000,
-        min=0,
-        max=1_000_000,
-    )
-    seed: int = method_option("--seed N", "Random seed for the bootstrap.", default=0, min=0)
 
 
 @option_group
@@ -93,15 +62,17 @@ class UnlabeledOptions:
 class OutputOptions:
     """Where results are written."""
 
-    plot: str | None = output_option("--plot FILE", "Plot PR and ROC curves (.png, .svg, .pdf).")
-    html: str | None = output_option(
+    plot: str | None = shared.output_option(
+        "--plot FILE", "Plot PR and ROC curves (.png, .svg, .pdf)."
+    )
+    html: str | None = shared.output_option(
         "--html FILE", "Write an HTML page with curves and an adjustable threshold."
     )
-    curve: str | None = output_option(
+    curve: str | None = shared.output_option(
         "--curve FILE", "Write the rates at every threshold as CSV (- is stdout)."
     )
-    json: bool = JSON
-    quiet: bool = QUIET
+    json: bool = shared.JSON
+    quiet: bool = shared.QUIET
 
 
 @fold_options
@@ -110,21 +81,40 @@ def score(
     files: list[str] = argument(
         "PREDICTIONS...", "Output of predict or rank, or one number per line (- is stdin)."
     ),
-    labels: str | None = data_option(
+    labels: str | None = shared.data_option(
         "--labels FILE", "Labels: an svmlight file, or one label per line."
     ),
-    positive_ids: str | None = data_option(
+    positive_ids: str | None = shared.data_option(
         "--positive-ids FILE", "Ids of the positives, one per line, instead of labels."
     ),
-    allow_missing: bool = data_option(
+    allow_missing: bool = shared.data_option(
         "--allow-missing", "Continue if some ids in --positive-ids are not in the predictions."
     ),
-    positive_label: float | None = data_option(
+    positive_label: float | None = shared.data_option(
         "--positive-label LABEL",
         "Rows with this label are positive.",
         show_default="1, if all other labels are -1 or 0",
     ),
-    figures: FigureOptions,
+    threshold: str | None = shared.method_option(
+        "-T, --threshold T",
+        "Rows with a decision value above T are predicted positive.",
+        show_default="implied by the file's labels, else 0.5",
+    ),
+    top: str = shared.method_option(
+        "-k, --top K,K",
+        "Report precision, recall and enrichment in the first K rows.",
+        default="10,100",
+    ),
+    bootstrap: int = shared.method_option(
+        "--bootstrap N",
+        "Bootstrap replicates for the 95 % intervals; 0 for no intervals.",
+        default=1000,
+        min=0,
+        max=1_000_000,
+    ),
+    seed: int = shared.method_option(
+        "--seed N", "Random seed for the bootstrap.", default=0, min=0
+    ),
     unlabeled: UnlabeledOptions,
     outputs: OutputOptions,
 ) -> None:
@@ -153,14 +143,14 @@ def score(
         positive_label=positive_label,
         pu=unlabeled.pu,
         known=unlabeled.known(),
-        threshold=_threshold(figures.threshold),
-        top=_depths(figures.top),
-        n_replicates=figures.bootstrap,
-        seed=figures.seed,
+        threshold=_threshold(threshold),
+        top=_depths(top),
+        n_replicates=bootstrap,
+        seed=seed,
     )
     if "-" in files and not outputs.quiet:
         terminal.announce_stdin()
-    with command_run(outputs.quiet) as run:
+    with shared.command_run(outputs.quiet) as run:
         result = job.score(request, run)
     _write(result, outputs, kind)
 
@@ -207,10 +197,7 @@ def _depths(text: str) -> tuple[int, ...]:
 def _range(option: str, text: str) -> tuple[float, float]:
     low, dots, high = text.partition("..")
     expected = "a fraction such as 0.1 or a range such as 0.05..0.2"
-    bounds = (
-        parse_number(option, low, expected),
-        parse_number(option, high if dots else low, expected),
-    )
-    if not 0 <= bounds[0] <= bounds[1] < 1:
+    start, end = (parse_number(option, one, expected) for one in (low, high if dots else low))
+    if not 0 <= start <= end < 1:
         raise CommandLineError(f"{option} must be {expected}, got '{text}'")
-    return bounds
+    return start, end

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from resvm_cli import __version__
 from resvm_cli.metrics.curves import Curve, Histogram
-from resvm_cli.report.charts import COLORS, DASHES, GRAY, STYLE, Kind, page, saved
+from resvm_cli.report import charts
+from resvm_cli.report.charts import COLORS, DASHES, GRAY, Kind, page
 from resvm_cli.report.terminal import as_json, harmless, in_options, print_data
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ CORRECTED = (
     ("corrected_fpr", "false-positive rate at T"),
     ("corrected_f1", "F1 at T"),
 )
+COMPARED = dict([*AREAS, *PU])  # labels of figures whose differences are shown
 UNRANKED = {"fraction_positive", "fraction_positive_unlabeled", "contamination_unl_estimate"}
 LOWER_IS_BETTER = {"corrected_fpr"}
 TILES = (
@@ -185,10 +187,9 @@ def _screening(lines: _Lines) -> None:
 def _differences(lines: _Lines) -> None:
     first, *others = lines.files
     lines.title(f"difference from {first.name}, with the same rows resampled")
-    labels = {**dict(AREAS), **dict(PU)}
     for name in others[0].differences:
         found = [file.differences[name] for file in others]
-        lines.row(labels[name], ["", *(f"{one.value:+.4f}" for one in found)])
+        lines.row(COMPARED[name], ["", *(f"{one.value:+.4f}" for one in found)])
         lines.row("  95 %", ["", *(f"{one.low:+.4f} to {one.high:+.4f}" for one in found)])
 
 
@@ -301,7 +302,6 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
     if start and entries[start - 1][1:] != here:  # thinning removed T: add its counts
         entries.insert(start, (threshold, *here))
         start += 1
-    labels = {**dict(AREAS), **dict(PU)}
     band, curve = file.band, file.corrected
     histogram = Histogram.from_scores(file.positive, file.scores)
     return {
@@ -329,7 +329,7 @@ def _file(file: FileScore, flat: dict[str, Any]) -> dict[str, Any]:
             "start": _place_of_threshold(file),
         },
         "differences": [
-            (labels[name], interval.value, interval.low, interval.high)
+            (COMPARED[name], interval.value, interval.low, interval.high)
             for name, interval in file.differences.items()
         ],
     }
@@ -351,43 +351,24 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(charts.STYLE):
         rows = len(result.files)
         figure = Figure(figsize=(8.4, 4.5 + 0.17 * rows), layout="constrained")
         pr, roc = figure.subplots(1, 2)
         for number, file in enumerate(result.files):
             _draw_file(pr, roc, file, number, result.request.pu)
-        values = result.files[0].figures.values
-        chance = result.chance
-        by_chance = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
-        pr.plot([0, 1], [chance, chance], label=f"chance {chance:.3g}", **by_chance)
-        roc.plot([0, 1], [0, 1], label="chance 0.5", **by_chance)
-        corrected = "contamination_pos" in values
-        other = "unlabeled rows predicted positive" if result.request.pu and not corrected else None
-        pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
-        if result.request.pu and not corrected:
-            pr.set(
-                ylabel="known positives among predicted positives",
-                title="Known positives recovered",
-            )
-        roc.set(
-            xlabel=other or "false-positive rate", ylabel="true-positive rate (recall)", title="ROC"
-        )
-        for axes in (pr, roc):
-            axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02), aspect="equal")
-            axes.grid(color="#e4e4e4", lw=0.6)
-            axes.set_axisbelow(True)
-            axes.legend(
-                loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, handlelength=3.2,
-                fontsize=8.5,
-            )  # fmt: skip
+        charts.finish_pr_and_roc(pr, roc, result.chance)
+        if result.request.pu and "contamination_pos" not in result.files[0].figures.values:
+            ylabel = "known positives among predicted positives"
+            pr.set(ylabel=ylabel, title="Known positives recovered")
+            roc.set(xlabel="unlabeled rows predicted positive")
         note = "dot: at the threshold"
         if math.isnan(result.files[0].threshold):
             note = "a ranking has no threshold"
         if result.files[0].band is not None:
             note += "; shaded: pointwise 95 %"
         figure.supxlabel(note, fontsize=8, color=GRAY)
-        return saved(figure, kind, margin=0.08)
+        return charts.saved(figure, kind, margin=0.08)
 
 
 def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> None:
@@ -403,19 +384,10 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
         label += f": average precision {values[precision_name]:.3f}"
     curve = file.corrected or file.points.thinned()
     # drawn as steps, because average precision is the area under them
-    pr.step(
-        [0, *curve.recall],
-        [curve.precision[0], *curve.precision],
-        where="pre",
-        label=label,
-        **style,
-    )
-    roc.plot(
-        [0, *curve.fpr, 1],
-        [0, *curve.recall, 1],
-        label=f"{name}: area {values[roc_name]:.3f}",
-        **style,
-    )
+    steps = [0, *curve.recall], [curve.precision[0], *curve.precision]
+    pr.step(*steps, where="pre", label=label, **style)
+    label = f"{name}: area {values[roc_name]:.3f}"
+    roc.plot([0, *curve.fpr, 1], [0, *curve.recall, 1], label=label, **style)
     if (band := file.band) is not None:
         shade = {"color": color, "alpha": 0.15, "lw": 0}
         pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)

@@ -7,29 +7,16 @@ from typing import TYPE_CHECKING
 import typer
 
 from resvm_cli.errors import CommandLineError
+from resvm_cli.options import shared
 from resvm_cli.options.option_groups import (
     advanced_option,
     explicit_options,
     fold_options,
     names_of,
 )
-from resvm_cli.options.shared import (
-    FORCE,
-    GROUPS,
-    JSON,
-    SEED,
-    TASK,
-    ClusterOptions,
-    DataOptions,
-    MethodOptions,
-    TableOptions,
-    TrainingRunOptions,
-    given_values,
-    output_option,
-)
 from resvm_cli.options.values import parse_task
 from resvm_cli.report import training
-from resvm_cli.report.terminal import print_json, say_row
+from resvm_cli.report.terminal import print_result, say_row
 from resvm_cli.running.run import done_when
 
 if TYPE_CHECKING:
@@ -40,25 +27,25 @@ if TYPE_CHECKING:
 def train(
     context: typer.Context,
     *,
-    data: DataOptions,
-    table: TableOptions,
-    groups: str | None = GROUPS,
-    method: MethodOptions,
-    output: str = output_option(
+    data: shared.DataOptions,
+    table: shared.TableOptions,
+    groups: str | None = shared.GROUPS,
+    method: shared.MethodOptions,
+    output: str = shared.output_option(
         "-o, --output DIR", "Model directory to write.", default="resvm-model"
     ),
-    force: bool = FORCE,
-    json: bool = JSON,
-    resume: bool = output_option(
+    force: bool = shared.FORCE,
+    json: bool = shared.JSON,
+    resume: bool = shared.output_option(
         "--resume", "Continue an interrupted run, whose finished members are saved next to -o."
     ),
     grow: int | None = advanced_option(
         "--grow N", "Add members to the model in -o until it has N."
     ),
-    task: str | None = TASK,
-    seed: int = SEED,
-    cluster: ClusterOptions,
-    running: TrainingRunOptions,
+    task: str | None = shared.TASK,
+    seed: int = shared.SEED,
+    cluster: shared.ClusterOptions,
+    running: shared.TrainingRunOptions,
 ) -> None:
     """Train a model on known positives and unlabeled rows.
 
@@ -82,17 +69,17 @@ def train(
             result = job.grow(source, output, grow, run)
         training.report(result, json=json, quiet=running.quiet)
         return
-    given = given_values({**vars(method), **vars(data), "seed": seed}, explicit)
+    given = shared.given_values({**vars(method), **vars(data), "seed": seed}, explicit)
     choice, scale = training_choice(given)
     source = data.training_input(table, scale=scale, groups=groups)
     if task is not None:
         share = parse_task(task)
         with running.run(cluster) as run:
             part = job.train_share(source, choice, share, output, run)
-        if not running.quiet:
+        if not running.quiet and part.first <= part.last:
             _show_part(part)
         if json:
-            _print_part(part)
+            print_result("part", part)
         return
     if not json:
         done_when(output)
@@ -110,7 +97,7 @@ def _check_together(explicit: set[str]) -> None:
         return
     refused, why = {"force", "resume"}, "rerun the same command to resume an interrupted part"
     if mode == "grow":
-        refused |= {*names_of(MethodOptions), "scale", "seed"}
+        refused |= {*names_of(shared.MethodOptions), "scale", "seed"}
         why = "the model records how it was trained"
     for name in sorted(refused & explicit):
         option = name.replace("_", "-")
@@ -121,22 +108,7 @@ def _check_together(explicit: set[str]) -> None:
         )
 
 
-def _show_part(part: PartResult) -> None:
-    if not part.members:
-        return
-    first, last = part.members[0], part.members[-1]
-    say_row("members", f"{first} to {last} of {part.n_models}, {part.n_trained} of them new")
-    say_row("part", part.path)
-
-
-def _print_part(part: PartResult) -> None:
-    print_json(
-        "part",
-        {
-            "part": part.path,
-            "first": part.members.start,
-            "last": part.members.stop - 1,
-            "n_trained": part.n_trained,
-            "n_members": part.n_models,
-        },
-    )
+def _show_part(result: PartResult) -> None:
+    members = f"{result.first} to {result.last} of {result.n_members}"
+    say_row("members", f"{members}, {result.n_trained} of them new")
+    say_row("part", result.part)

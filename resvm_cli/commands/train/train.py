@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -69,12 +68,13 @@ LONG_WORK = 3e11
 
 @dataclass(frozen=True)
 class PartResult:
-    """The part that was written, for the report."""
+    """The part that was written; a part without members ends before it begins."""
 
-    path: str
-    members: range
+    part: str  # its path
+    first: int
+    last: int
     n_trained: int  # the other members existed already
-    n_models: int  # in the complete model
+    n_members: int  # in the complete model
 
 
 def train(
@@ -149,14 +149,15 @@ def train_share(
                 f"nothing to do for task {share}: there are more tasks than members"
                 f" ({plan.n_models})"
             )
-            return PartResult(target, members, 0, plan.n_models)
+            return PartResult(target, members.start, members.stop - 1, 0, plan.n_models)
         plan, budget = training_budget(plan, data, run, in_rounds=not plan.single)
         part = open_part(target, plan, data, rule, members, share)
         n_before = len(members) - len(part.unfinished())
         with _say_what_is_kept(part, run, "rerun the same command to continue"):
             for _ in train_missing(part, plan, budget, data, run):
                 pass
-    return PartResult(target, members, len(members) - n_before, plan.n_models)
+    n_trained = len(members) - n_before
+    return PartResult(target, members[0], members[-1], n_trained, plan.n_models)
 
 
 @contextmanager
@@ -315,30 +316,17 @@ def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, r
             )
             continue
         remove_part(part.path)
-        if name == "encoding":
-            raise _different_encoding(target, there or {}, here or {})
+        if name == "encoding":  # the columns are the model's, so only this rule can differ
+            before, now = (each and each.get("missing") for each in (there, here))
+            raise ModelError(
+                f"{target}: was trained with a different rule for missing values: {before} then,"
+                f" {now} now",
+                Message("omit {missing} to use the model's rule"),
+            )
         raise ModelError(
             f"{target}: was trained with different {name}: {there} then, {here} now",
             Message("train it again with a larger {n_models}"),
         )
-
-
-def _different_encoding(target: str, there: dict[str, Any], here: dict[str, Any]) -> ModelError:
-    """Return the error for columns that are encoded differently, with the first difference."""
-    rules = there.get("missing"), here.get("missing")
-    if rules[0] != rules[1] and None not in rules:
-        return ModelError(
-            f"{target}: was trained with a different rule for missing values: {rules[0]} then,"
-            f" {rules[1]} now",
-            Message("omit {missing} to use the model's rule"),
-        )
-    then, now = ({one["name"]: one for one in map.get("columns", ())} for map in (there, here))
-    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
-    where = f": column '{names[0]}' differs" if names else ""
-    return ModelError(
-        f"{target}: was trained with a different encoding of the columns{where}",
-        Message("train it again with a larger {n_models}"),
-    )
 
 
 def _adopt_members(

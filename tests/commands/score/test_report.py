@@ -235,7 +235,7 @@ def test_the_plot_does_not_cut_its_titles(tmp_path, monkeypatch):
 
 def test_the_pr_curve_is_on_the_left_and_the_roc_curve_on_the_right(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr(report, "saved", lambda figure, *_, **more: drawn.append(figure) or b"")
+    monkeypatch.setattr(charts, "saved", lambda figure, *_, **more: drawn.append(figure) or b"")
     _, _, positive, values = made(tmp_path, monkeypatch)
     request = ScoreRequest(files=("<_script>&.pred",), labels="labels", n_replicates=0)
     report.plot_curves(score(request, Run()), "svg")
