@@ -79,10 +79,6 @@ SEPARATOR_LINE = r'"?sep=([^\s"]|\t)"?'  # written by Excel before the column na
 _PAIR = r"(?:\d+|qid):[-+.\w]"
 
 
-class ForeignFormat(DataError):
-    """A file that is not svmlight text."""
-
-
 def kind_of(head: bytes, name: str = "") -> Kind:
     """Return the format of a file from its first bytes; unrecognized text counts as svmlight.
 
@@ -143,7 +139,7 @@ def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yield the same pieces; raise ForeignFormat if they are not svmlight text."""
+    """Yield the same pieces; raise DataError if they are not svmlight text."""
     head, text = with_head(pieces)
     kind = kind_of(head, name)
     if kind != "svmlight":
@@ -151,10 +147,10 @@ def require_svmlight(pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
     yield from text
 
 
-def foreign_format(kind: Kind, name: str) -> ForeignFormat:
+def foreign_format(kind: Kind, name: str) -> DataError:
     """Return the error that names the format of a file and says what to do."""
     is_stdin = name == name_of(STDIN)
     what, advice = _ADVICE[kind]
     path = STDIN if is_stdin else shlex.quote(name)
     file = repr("FILE.mtx" if is_stdin else name)
-    return ForeignFormat(f"{name}: {what}", Message(advice, path=path, file=file))
+    return DataError(f"{name}: {what}", Message(advice, path=path, file=file))

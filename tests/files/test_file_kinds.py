@@ -12,7 +12,8 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from resvm_cli.files.file_kinds import ForeignFormat, kind_of, require_svmlight, separator_of
+from resvm_cli.errors import DataError
+from resvm_cli.files.file_kinds import kind_of, require_svmlight, separator_of
 from resvm_cli.report.terminal import option_name
 
 
@@ -171,7 +172,7 @@ def test_a_pipe_is_recognised_and_named(model, resvm):
 
 
 def test_the_advice_on_tables_names_the_options_for_labels_and_ids():
-    with pytest.raises(ForeignFormat) as caught:
+    with pytest.raises(DataError) as caught:
         next(require_svmlight(iter([CSV]), "my a.csv"))
     hint = caught.value.hint.render(option_name)
     assert "resvm convert 'my a.csv' -o data.svm; --label-column and --id-column name" in hint
@@ -186,7 +187,7 @@ def test_the_advice_on_tables_names_the_options_for_labels_and_ids():
     ],
 )
 def test_molecules_in_sdf_get_the_commands_that_make_fingerprints(text):
-    with pytest.raises(ForeignFormat) as caught:
+    with pytest.raises(DataError) as caught:
         list(require_svmlight([text], "my mols.sdf.gz"))
     assert str(caught.value).startswith(
         "my mols.sdf.gz: molecules in SDF format, not svmlight text\n"

@@ -23,11 +23,11 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import _svmlight, svmlight
 from resvm_cli.files.fields import whole_lines
+from resvm_cli.files.streams import read_pieces
 from resvm_cli.files.svmlight import (
     Block,
     format_block,
     parse_pieces,
-    read_blocks,
     read_file,
 )
 from resvm_cli.rows import Rows
@@ -325,7 +325,7 @@ def test_a_flipped_bit_in_compressed_data_is_noticed(tmp_path, kind):
 def test_a_gzip_that_expands_a_thousandfold_streams_in_small_blocks(tmp_path):
     path = tmp_path / "zeros.gz"
     path.write_bytes(gzip.compress(b"1 1:1\n" * 3_000_000))
-    sizes = [len(block) for block in read_blocks(str(path))]
+    sizes = [len(block) for block in parse_pieces(read_pieces(str(path)), str(path))]
     assert sum(sizes) == 3_000_000
     assert max(sizes) <= svmlight.ROW_CAPACITY
 
@@ -345,7 +345,7 @@ def test_a_named_pipe_is_read_as_it_fills(tmp_path):
     writer.start()
     labels: list[float] = []
     values: list[float] = []
-    for block in read_blocks(str(path)):
+    for block in parse_pieces(read_pieces(str(path)), str(path)):
         labels += block.labels.tolist()
         values += block.rows.values.tolist()
         released.set()  # the first row came out while the pipe was still open
