@@ -20,7 +20,6 @@ from resvm_cli.files import streams
 from resvm_cli.files.streams import (
     PIECE,
     STDIN,
-    Inflated,
     cannot,
     inflated,
     name_of,
@@ -50,13 +49,13 @@ class Source:
         self._spool: IO[bytes] | None = None
         self._arriving: Iterator[bytes] = iter(())  # bytes that are not spooled yet
         self._spooling = threading.Lock()  # another thread may read the same input
-        self._plain = True
+        self._compressed = False  # if so, offsets in the text are not offsets in the file
         self.spooled_bytes = 0
 
     @property
     def plain_path(self) -> str | None:
         """The path if this is an uncompressed regular file; call ``pieces`` first."""
-        return self._path if self._owned and self._regular and self._plain else None
+        return self._path if self._owned and self._regular and not self._compressed else None
 
     @property
     def spooled_to_disk(self) -> bool:
@@ -64,8 +63,7 @@ class Source:
 
     def pieces(self, size: int = PIECE) -> Iterator[bytes]:
         """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes."""
-        text = inflated(self._raw(size), self.name)
-        self._plain = not isinstance(text, Inflated)
+        text, self._compressed = inflated(self._raw(size), self.name)
         return text
 
     def _raw(self, size: int) -> Iterator[bytes]:
@@ -119,7 +117,7 @@ class Source:
     def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
         """Yield the decompressed bytes between each pair of offsets, in ascending order."""
         try:
-            if not self._plain:
+            if self._compressed:
                 yield from _between(self.pieces(), bounds)
             elif self._regular:
                 for start, stop in bounds:
@@ -207,7 +205,7 @@ class RowIndex:
         which = np.searchsorted(rows[:-1], numbers, side="right") - 1
         parts, part_of = np.unique(which, return_inverse=True)
         sizes = rows[parts + 1] - rows[parts]
-        before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        before = np.cumsum(sizes) - sizes
         within = numbers - rows[which]
         bounds = list(zip(offsets[parts].tolist(), offsets[parts + 1].tolist(), strict=True))
         return bounds, before[part_of] + within

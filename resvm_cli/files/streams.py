@@ -76,7 +76,8 @@ def read_pieces(path: str) -> Iterator[bytes]:
     name = name_of(path)
     descriptor = open_source(path)
     try:
-        yield from inflated(raw_pieces(descriptor, name), name)
+        pieces, _ = inflated(raw_pieces(descriptor, name), name)
+        yield from pieces
     finally:
         if path != STDIN:
             os.close(descriptor)
@@ -207,15 +208,15 @@ def opening(pieces: Iterator[bytes], prefixes: Iterable[bytes]) -> bytes:
     return head
 
 
-def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Return the pieces, decompressed if the first bytes are a known magic number."""
+def inflated(raw: Iterator[bytes], name: str) -> tuple[Iterator[bytes], bool]:
+    """Return the pieces, decompressed if they begin with a known magic number, and whether so."""
     head = opening(raw, MAGICS)
     pieces = chain([head] if head else [], raw)
     compressed = _decoder_for(head, name)
     if compressed is None:
-        return pieces
+        return pieces, False
     kind, new, errors = compressed
-    return Inflated(_inflate(pieces, new, errors, name, kind))
+    return _inflate(pieces, new, errors, name, kind), True
 
 
 def _damaged(name: str, kind: str, reason: str) -> DataError:
@@ -305,16 +306,6 @@ def _decoder_for(
             ) from None
         return "zstandard", _Zstandard, (zstandard.ZstdError,)
     return None
-
-
-class Inflated(Iterator[bytes]):
-    """Decompressed pieces, in a class of their own because offsets in them are not file offsets."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-
-    def __next__(self) -> bytes:
-        return next(self._pieces)
 
 
 def _inflate(
