@@ -31,7 +31,6 @@ from resvm_cli.files.delimited import (
     TableBlock,
     rows_at_once,
 )
-from resvm_cli.files.file_kinds import Kind
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import cannot_spool
 from resvm_cli.files.svmlight import Block
@@ -197,7 +196,7 @@ class SparseFile:
     n_features: int
 
 
-def open_arrays(name: str, path: str, kind: Kind) -> Table | SparseFile:
+def open_arrays(name: str, path: str, kind: str) -> Table | SparseFile:
     """Open the matrix in a NumPy file."""
     with reading(name, "a NumPy file"):
         if kind == "npy":

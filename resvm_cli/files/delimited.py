@@ -21,8 +21,14 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.fields import COMMA_NUMBER, is_missing, is_number, read_number, whole_lines
-from resvm_cli.files.file_kinds import SEPARATOR_LINE, separator_of
+from resvm_cli.files.fields import (
+    COMMA_NUMBER,
+    SEPARATOR_LINE,
+    is_missing,
+    is_number,
+    read_number,
+    whole_lines,
+)
 from resvm_cli.files.streams import without_mark
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
@@ -77,6 +83,12 @@ class Table(ABC):
 
 def rows_at_once(n_columns: int) -> int:
     return max(MIN_ROWS, min(MAX_ROWS, CELLS_AT_ONCE // max(1, n_columns)))
+
+
+def separator_of(line: str) -> str:
+    """Guess a table's separator: the most frequent candidate outside quotes in its first line."""
+    plain = re.sub(r'"[^"]*"', "", line)
+    return max("\t,;|", key=plain.count) if any(mark in plain for mark in "\t,;|") else ","
 
 
 def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> list[str]:

@@ -29,6 +29,7 @@ MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
 COMMA_NUMBER = r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?"
 GROUPED_NUMBER = r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?"
+SEPARATOR_LINE = r'"?sep=([^\s"]|\t)"?'  # written by Excel before the column names
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 SmallArray: TypeAlias = "npt.NDArray[np.float32]"
 

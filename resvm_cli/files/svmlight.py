@@ -20,8 +20,7 @@ from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.fields import whole_lines
-from resvm_cli.files.file_kinds import require_svmlight
-from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces
+from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
@@ -189,14 +188,6 @@ def map_blocks(
     waiting: deque[Result] = deque()
     for block in _joined(results(), name, None):
         yield block, waiting.popleft()
-
-
-def read_file(path: str, *, zero_based: bool = False, with_comments: bool = False) -> Block:
-    """Read a whole svmlight file (``-`` for stdin); a file in another format is an error."""
-    name = name_of(path)
-    text = require_svmlight(read_pieces(path), name)
-    blocks = parse_pieces(text, name, zero_based=zero_based, with_comments=with_comments, workers=1)
-    return Block.concatenate(list(blocks))
 
 
 def parse_pieces(

@@ -28,9 +28,9 @@ from resvm_cli.files.svmlight import (
     Block,
     format_block,
     parse_pieces,
-    read_file,
 )
 from resvm_cli.rows import Rows
+from resvm_cli.tables.inputs import read_file
 from tests.misuse import (
     array_arguments,
     assert_refused,
@@ -286,16 +286,16 @@ TEXT = b"".join(b"%d 1:%d 3:0.125\n" % (i % 2, i) for i in range(1, 3000))
 def test_zeros_after_compressed_data_are_padding(tmp_path):
     path = tmp_path / "padded"
     path.write_bytes(gzip.compress(b"1 1:2\n") + bytes(512))
-    assert len(svmlight.read_file(str(path))) == 1
+    assert len(read_file(str(path))) == 1
     path.write_bytes(gzip.compress(b"1 1:2\n") + bytes(512) + b"x")
     with pytest.raises(DataError, match="damaged"):
-        svmlight.read_file(str(path))
+        read_file(str(path))
 
 
 def test_a_long_token_is_cut_in_messages(tmp_path):
     (tmp_path / "x").write_text("1 1:" + "a" * 90 + "\n")
     with pytest.raises(DataError, match=r"a\.\.\."):
-        svmlight.read_file(str(tmp_path / "x"))
+        read_file(str(tmp_path / "x"))
 
 
 @pytest.mark.parametrize("kind", list(COMPRESSED))
