@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Text
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
@@ -157,6 +157,7 @@ class Layout:
     first: int
     second: int | None = None
     what: str = "a number"  # the expected content, for messages
+    if_empty: Text | None = None  # the advice for an empty field
 
 
 def read_columns(
@@ -237,6 +238,8 @@ def _bad_field(
     shown = token[:40].decode("utf-8", "backslashreplace").rstrip("\r")
     if status == tokenizer.NUL_BYTE:
         return DataError(f"{where}: a NUL byte; expected text", "the file is binary")
+    if layout.if_empty is not None and not shown:
+        return DataError(f"{where}: the field is empty; expected {layout.what}", layout.if_empty)
     if status == tokenizer.NO_VALUE:
         return DataError(f"{where}: the line is too short; expected {layout.what}")
     if status == tokenizer.NOT_FINITE:
