@@ -190,7 +190,7 @@ class Predictions:
 class _Head:
     """The format of a file, and the text read to detect it."""
 
-    form: Literal["text", "bare", "tsv", "csv", "jsonl"]
+    layout: Layout | None  # None: JSON lines
     names: list[str]  # column names, if any
     n_lines: int  # lines before the first row
     rest: bytes  # text already read, starting at the first row
@@ -208,18 +208,17 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
     ids: list[str] | None = None
     labels: npt.NDArray[np.floating[Any]] | None
     ranked = RANK_COLUMN in head.names
-    if head.form == "jsonl":
+    if head.layout is None:
         values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
     else:
-        layout = _layout(head)
         comments: list[str] | None = None
         if with_ids and not head.names:
             ids = comments = []
         elif with_ids and ID in head.names:
             ids = []
-            text = _noting_ids(text, name, head, layout.separator, ids)
+            text = _noting_ids(text, name, head, head.layout.separator, ids)
         values, labels = read_columns(
-            text, name, layout, lines_before=head.n_lines, comments=comments
+            text, name, head.layout, lines_before=head.n_lines, comments=comments
         )
         positive = None if labels is None else _are_positive(labels, name)
     if not len(values):
@@ -256,16 +255,22 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
         raise DataError(f"{where}: not a prediction file: the line is too long", EXPECTED)
     first = line.decode("utf-8", "backslashreplace").rstrip("\r")
     if first.lstrip().startswith("{"):
-        return _Head("jsonl", [], n_lines, text)
-    for form, separator in (("tsv", "\t"), ("csv", ",")):
+        return _Head(None, [], n_lines, text)
+    what = "a decision value"
+    for separator in "\t,":
         if VALUE not in first:
             break
         names = fields_of(first, separator, f"{name}:{n_lines + 1}")
         if VALUE in names:
-            return _Head(form, names, n_lines + 1, rest)  # type: ignore[arg-type]
+            label = names.index(LABEL) if LABEL in names else None
+            layout = Layout(separator, names.index(VALUE), label, what, if_empty=NO_VALUE)
+            return _Head(layout, names, n_lines + 1, rest)
     fields = first.partition("#")[0].split()
     if fields and all(map(is_number, fields[:2])):
-        return _Head("bare" if len(fields) == 1 else "text", [], n_lines, text)
+        layout = Layout(BLANKS, 0, what=what)
+        if len(fields) > 1:
+            layout = Layout(BLANKS, 1, 0, "a label and a decision value")
+        return _Head(layout, [], n_lines, text)
     raise _wrong_kind(name, n_lines + 1, first, fields)
 
 
@@ -284,17 +289,6 @@ def _refuse_empty(name: str) -> NoReturn:
     if name == name_of(STDIN):
         hint = "did the command before the pipe fail?"
     raise DataError(f"{name}: no predictions", hint)
-
-
-def _layout(head: _Head) -> Layout:
-    what = "a decision value"
-    if head.form == "bare":
-        return Layout(BLANKS, 0, what=what)
-    if head.form == "text":
-        return Layout(BLANKS, 1, 0, "a label and a decision value")
-    separator = "\t" if head.form == "tsv" else ","
-    label = head.names.index(LABEL) if LABEL in head.names else None
-    return Layout(separator, head.names.index(VALUE), label, what, if_empty=NO_VALUE)
 
 
 def _are_positive(labels: npt.NDArray[np.floating[Any]], name: str) -> npt.NDArray[np.bool_]:
