@@ -37,7 +37,6 @@ CELLS_AT_ONCE = 1 << 14  # small enough for the CPU cache
 MAX_ROWS = 1 << 12
 MIN_ROWS = 1 << 6
 MAX_COLUMNS = 1 << 20
-IS_IT_A_HEADER = Message("use {header:True} if it names the columns, {header:False} if it does not")
 SKIPPED, NUMBER, TEXT = range(3)  # how a column is read in C
 
 Column: TypeAlias = "Sequence[str] | npt.NDArray[Any]"  # doubles (nan: missing) or integers
@@ -276,7 +275,7 @@ class TextTable(Table):
             shown = f"'{numbers[0]}'" if others else "only numbers"
             raise DataError(
                 f"{self.name}:{line}: the first line contains {shown}; is it a header?",
-                IS_IT_A_HEADER,
+                Message("use {header:True} if it names the columns, {header:False} if not"),
             )
         return True
 
