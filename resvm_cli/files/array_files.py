@@ -23,13 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
-from resvm_cli.files.delimited import (
-    MAX_COLUMNS,
-    Column,
-    Table,
-    TableBlock,
-    rows_at_once,
-)
+from resvm_cli.files.delimited import MAX_COLUMNS, Column, Table, TableBlock, rows_at_once
 from resvm_cli.files.sources import Source
 from resvm_cli.files.streams import cannot_spool
 from resvm_cli.files.svmlight import Block

@@ -31,12 +31,7 @@ from resvm_cli.files.fields import (
     whole_lines,
 )
 from resvm_cli.files.json_files import parse_object
-from resvm_cli.files.streams import (
-    STDIN,
-    as_unicode,
-    name_of,
-    text_pieces,
-)
+from resvm_cli.files.streams import STDIN, as_unicode, name_of, text_pieces
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 

@@ -17,15 +17,7 @@ import numpy as np
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import streams
-from resvm_cli.files.streams import (
-    PIECE,
-    STDIN,
-    cannot,
-    inflated,
-    name_of,
-    open_source,
-    raw_pieces,
-)
+from resvm_cli.files.streams import PIECE, STDIN, cannot, inflated, name_of, open_source, raw_pieces
 from resvm_cli.rows import IntArray, distinct
 
 FIRST_SPACING = 1 << 13
