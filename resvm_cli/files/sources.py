@@ -53,37 +53,37 @@ class Source:
     def spooled_to_disk(self) -> bool:
         return self.spooled_bytes > streams.SPOOL_MEMORY
 
-    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
-        """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes."""
-        text, self._compressed = inflated(self._raw(size), self.name)
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the decompressed bytes from the beginning, in pieces of up to a megabyte."""
+        text, self._compressed = inflated(self._raw(), self.name)
         return text
 
-    def _raw(self, size: int) -> Iterator[bytes]:
+    def _raw(self) -> Iterator[bytes]:
         """Yield the bytes from the beginning; several passes may run at the same time."""
         if self._regular:
-            return self._from_file(size)
+            return self._from_file()
         if self._once:
-            return raw_pieces(self._descriptor, self.name, size)
+            return raw_pieces(self._descriptor, self.name)
         if self._spool is None:
             self._spool = streams.open_spool()
             self._arriving = raw_pieces(self._descriptor, self.name)
-        return self._spooled(size)
+        return self._spooled()
 
-    def _from_file(self, size: int) -> Iterator[bytes]:
+    def _from_file(self) -> Iterator[bytes]:
         at = self._base
         try:
-            while piece := os.pread(self._descriptor, size, at):
+            while piece := os.pread(self._descriptor, PIECE, at):
                 yield piece
                 at += len(piece)
         except OSError as error:
             raise cannot("read", self.name, error) from None
 
-    def _spooled(self, size: int) -> Iterator[bytes]:
+    def _spooled(self) -> Iterator[bytes]:
         """Yield the spooled bytes, then spool and yield new bytes as they arrive."""
         at = 0
         while True:
             with self._spooling:
-                piece = self._read_spool(at, size) or self._arrived()
+                piece = self._read_spool(at, PIECE) or self._arrived()
             if not piece:
                 return
             yield piece

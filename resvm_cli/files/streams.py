@@ -157,15 +157,10 @@ def open_source(path: str) -> int:
     return descriptor
 
 
-def raw_pieces(descriptor: int, name: str, size_of_piece: int = PIECE) -> Iterator[bytes]:
+def raw_pieces(descriptor: int, name: str) -> Iterator[bytes]:
     """Yield the bytes of an open file or pipe from its current position."""
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode):
-            while piece := os.read(descriptor, size_of_piece):
-                yield piece
-            return
-        if stat.S_ISFIFO(mode):
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             _widen(descriptor)
         arrival = select.poll()
         arrival.register(descriptor, select.POLLIN)
