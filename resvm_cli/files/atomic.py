@@ -86,14 +86,12 @@ def is_left_behind(name: str) -> bool:
     number = rest.partition("-")[0]
     if not name.startswith(TEMPORARY) or machine != _machine() or not number.isdecimal():
         return False
-    if not 0 < int(number) < 2**31:
-        return False
     try:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return True
-    except OSError:  # the process belongs to another user
-        return False
+    except (OSError, OverflowError):  # it belongs to another user, or is no process ID
+        pass
     return False
 
 

@@ -152,8 +152,6 @@ class TextTable(Table):
         yield from self._read([kinds])
 
     def first_block(self, used: Container[object] | None = None) -> TableBlock | None:
-        if self._started is None:  # the rows are being read again
-            return super().first_block(used)
         return self._first
 
     def _read(self, kinds: Sequence[IntArray]) -> Iterator[TableBlock]:

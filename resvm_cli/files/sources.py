@@ -83,7 +83,7 @@ class Source:
         at = 0
         while True:
             with self._spooling:
-                piece = self._read_spool(at, PIECE) or self._arrived()
+                piece = self._read_spool(at, at + PIECE) or self._arrived()
             if not piece:
                 return
             yield piece
@@ -101,27 +101,25 @@ class Source:
         self.spooled_bytes += len(piece)
         return piece
 
-    def _read_spool(self, start: int, size: int) -> bytes:
+    def _read_spool(self, start: int, stop: int) -> bytes:
         assert self._spool is not None
         self._spool.seek(start)
-        return self._spool.read(min(size, self.spooled_bytes - start))
+        return self._spool.read(min(stop, self.spooled_bytes) - start)
 
     def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
         """Yield the decompressed bytes between each pair of offsets, in ascending order."""
         try:
             if self._compressed:
                 yield from _between(self.pieces(), bounds)
-            elif self._regular:
-                for start, stop in bounds:
-                    yield self._read_at(start, stop)
             else:
+                read = self._read_file if self._regular else self._read_spool
                 for start, stop in bounds:
-                    yield self._read_spool(start, stop - start)
+                    yield read(start, stop)
         except OSError as error:
             raise cannot("read", self.name, error) from None
         self._require_unchanged()
 
-    def _read_at(self, start: int, stop: int) -> bytes:
+    def _read_file(self, start: int, stop: int) -> bytes:
         stop = min(stop, self._stamp[0] - self._base)
         parts = []
         while start < stop and (
