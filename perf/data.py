@@ -13,8 +13,9 @@ import numpy as np
 
 from perf.measure import command, run
 from perf.sizes import Sizes
-from resvm_cli.files.svmlight import Block, format_block, read_file
+from resvm_cli.files.svmlight import Block, format_block
 from resvm_cli.rows import Rows
+from resvm_cli.tables.inputs import read_file
 
 MNIST, MNIST_TEST = "mnist.scale", "mnist.scale.t"
 IJCNN, IJCNN_TEST = "ijcnn1", "ijcnn1.t"

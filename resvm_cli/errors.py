@@ -102,18 +102,12 @@ class ParameterError(ResvmError, ValueError):
 
     exit_code = 2
 
-    def __init__(self, message: str, hint: str | None = None, **values: Any) -> None:
-        super().__init__(
-            Message(message, **values), None if hint is None else Message(hint, **values)
-        )
-
-    def __reduce__(self) -> Any:
-        return _parameter_error, (self.message, self.hint)
-
-
-def _parameter_error(message: Message, hint: Message | None) -> ParameterError:
-    values = message.values
-    return ParameterError(message.template, None if hint is None else hint.template, **values)
+    def __init__(self, message: Text, hint: Text | None = None, **values: Any) -> None:
+        if isinstance(message, str):
+            message = Message(message, **values)
+        if isinstance(hint, str):
+            hint = Message(hint, **values)
+        super().__init__(message, hint)
 
 
 class DataError(ResvmError, ValueError):

@@ -127,12 +127,11 @@ class MethodParameters:
         choices=("none", RELEVANCE), metavar="NAME", panel=BASE_MODELS, shared=True,
     )  # fmt: skip
     solver: SolverName | Literal["auto"] = choice(
-        "auto",
-        ("auto", *SOLVER_NAMES),
+        "auto", ("auto", *SOLVER_NAMES),
         "auto, libsvm or liblinear; auto uses LIBLINEAR for linear members with bags of more than"
         " 5,000 rows.",
         advanced=True,
-    )
+    )  # fmt: skip
     bias: float | None = number(
         None, "Value of LIBLINEAR's bias feature; -1 for no bias.", positive=True, also=NO_BIAS,
         letter="B", metavar="B", shown="the mean row norm of the bag", advanced=True,
@@ -295,19 +294,13 @@ class RankingParameters:
         None,
         "Write the N rows to test next: the top rows, without near-duplicates and with one row per"
         " group, plus some to learn from ({explore}).",
-        low=1,
-        high=MAX_BATCH,
-        panel=RANKING,
-    )
+        low=1, high=MAX_BATCH, panel=RANKING,
+    )  # fmt: skip
     explore: float | None = number(
         None,
         "With {next}: the fraction of these rows chosen because members disagree on them most.",
-        low=0,
-        high=1,
-        metavar="F",
-        shown="0",
-        panel=RANKING,
-    )
+        low=0, high=1, metavar="F", shown="0", panel=RANKING,
+    )  # fmt: skip
     why: int | None = integer(
         None,
         "For the top N rows, show which known positives support them, which rows of U count"

@@ -44,8 +44,9 @@ class Rows:
     values: FloatArray
 
     @classmethod
-    def empty(cls) -> Rows:
-        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    def empty(cls, n_rows: int = 0) -> Rows:
+        """Return rows without entries."""
+        return cls(np.zeros(n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
     @classmethod
     def one_row(cls, indices: IntArray | IndexArray, values: FloatArray) -> Rows:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from resvm_cli.files.svmlight import read_file
 from resvm_cli.rows import Rows
+from resvm_cli.tables.inputs import read_file
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,14 @@ import numpy as np
 
 from resvm_cli.files.delimited import TextTable
 from resvm_cli.files.streams import read_pieces
-from resvm_cli.files.svmlight import Block, read_file
+from resvm_cli.files.svmlight import Block
 from resvm_cli.model.scaling import FeatureStats
 from resvm_cli.model.simulation import Sizes, split, synthetic
 from resvm_cli.rows import Rows
 from resvm_cli.tables.cells import Morgan, texts_of
 from resvm_cli.tables.encoding import ColumnRoles
 from resvm_cli.tables.features import BITS, RADIUS, TableFeatures
+from resvm_cli.tables.inputs import read_file
 
 MAX_ROWS = 20_000  # rows of a file, sampled once; draws take a sixth of them
 

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from resvm_cli.files.svmlight import read_file
+from resvm_cli.tables.inputs import read_file
 from tests.conftest import ROOT, SAMPLE
 from tests.programs import run
 

@@ -15,7 +15,7 @@ from perf.data import MNIST, MNIST_TEST
 from perf.ensembles import Ensemble
 from perf.measure import run
 from perf.programs.program import script
-from resvm_cli.files.svmlight import read_file
+from resvm_cli.tables.inputs import read_file
 
 TITLE = "Parsing svmlight text (start-up, the same command on one row, is taken off)"
 OURS = "resvm predict, one linear member"

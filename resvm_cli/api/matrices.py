@@ -387,7 +387,7 @@ def read_svmlight(
     """
     from scipy.sparse import csr_matrix
 
-    from resvm_cli.files.svmlight import read_file
+    from resvm_cli.tables.inputs import read_file
 
     block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
     rows = block.rows

@@ -19,10 +19,11 @@ from resvm_cli import randomness
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.row_lists import read_names
 from resvm_cli.files.streams import name_of
-from resvm_cli.files.svmlight import Block, read_file
+from resvm_cli.files.svmlight import Block
 from resvm_cli.model.simulation import Sizes, split, synthetic, truth_of
 from resvm_cli.records import dataclass
 from resvm_cli.rows import DataSummary, IntArray, Rows
+from resvm_cli.tables.inputs import read_file
 
 SettingName: TypeAlias = Literal["supervised", "pu", "semi-supervised"]
 SETTINGS: tuple[SettingName, ...] = get_args(SettingName)

@@ -12,7 +12,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -86,14 +86,12 @@ def is_left_behind(name: str) -> bool:
     number = rest.partition("-")[0]
     if not name.startswith(TEMPORARY) or machine != _machine() or not number.isdecimal():
         return False
-    if not 0 < int(number) < 2**31:
-        return False
     try:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return True
-    except OSError:  # the process belongs to another user
-        return False
+    except (OSError, OverflowError):  # it belongs to another user, or is no process ID
+        pass
     return False
 
 
@@ -177,7 +175,8 @@ def check_outputs(outputs: Sequence[tuple[Text, str]], inputs: Sequence[tuple[Te
     written: dict[Key, Text] = {}
     replaced = [(name, path) for name, path in outputs if _is_replaced(path)]
     for name, path in replaced:
-        for key in (keys := _keys_of(path)):
+        keys = _keys_of(path)
+        for key in keys:
             _refuse(name, path, read.get(key), written.get(key))
         written |= dict.fromkeys(keys, name)
     for name, path in replaced:
@@ -185,14 +184,10 @@ def check_outputs(outputs: Sequence[tuple[Text, str]], inputs: Sequence[tuple[Te
         is_own = target.name.endswith(OWN_FILES)
         for folder in target.parents:
             sealed = is_own or any(os.path.lexists(folder / each) for each in SEALED)
-            for key in _keys(folder):
-                _refuse(
-                    name,
-                    path,
-                    read.get(key) if sealed else None,
-                    written.get(key) if is_own else None,
-                    "is inside",
-                )
+            for key in _keys_of(str(folder)):
+                reader = read.get(key) if sealed else None
+                writer = written.get(key) if is_own else None
+                _refuse(name, path, reader, writer, "is inside")
 
 
 def _refuse(
@@ -230,13 +225,9 @@ def _is_replaced(path: str) -> bool:
 
 def _keys_of(path: str) -> set[Key]:
     """Return values that two paths share only if they are, or will be, the same file."""
-    return _keys(0) if path == STDIN else _keys(_true_path(path))
-
-
-def _keys(real: Path | int) -> set[Key]:
-    keys: set[Key] = set() if isinstance(real, int) else {str(real)}
+    keys: set[Key] = set() if path == STDIN else {str(_true_path(path))}
     with suppress(OSError):  # not there yet, or stdin is closed
-        status = os.stat(real)
+        status = os.fstat(0) if path == STDIN else os.stat(path)
         keys.add((status.st_dev, status.st_ino))
     return keys
 
@@ -318,20 +309,17 @@ def recover(path: str, *, is_ours: Callable[[Path], bool]) -> None:
 
 def read_consistently(path: str, read: Callable[[], Result]) -> Result:
     """Read a directory that may be replaced during the read; never mix old and new."""
-    for _ in range(MAX_READS):
-        before = _identity(path)
-        try:
-            return read()
-        except ModelError:
-            if before is not None and before == _identity(path):
-                raise
-        # hold the lock, so that no other process can replace the directory
-        with suppress(OSError), _lock(Path(os.path.realpath(path))):
+    for attempt in range(MAX_READS):
+        with ExitStack() as held:
+            if attempt:  # now no other process can replace the directory
+                with suppress(OSError):
+                    held.enter_context(_lock(Path(os.path.realpath(path))))
             before = _identity(path)
             try:
                 return read()
             except ModelError:
-                if before == _identity(path):
+                # before the lock is held, the directory may be absent for a moment
+                if before == _identity(path) and (attempt or before is not None):
                     raise
     return read()
 

@@ -21,8 +21,14 @@ import numpy.typing as npt
 
 from resvm_cli.errors import DataError, Message
 from resvm_cli.files import _svmlight as tokenizer
-from resvm_cli.files.fields import COMMA_NUMBER, is_missing, is_number, read_number, whole_lines
-from resvm_cli.files.file_kinds import SEPARATOR_LINE, separator_of
+from resvm_cli.files.fields import (
+    COMMA_NUMBER,
+    SEPARATOR_LINE,
+    is_missing,
+    is_number,
+    read_number,
+    whole_lines,
+)
 from resvm_cli.files.streams import without_mark
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray, Rows
@@ -31,7 +37,6 @@ CELLS_AT_ONCE = 1 << 14  # small enough for the CPU cache
 MAX_ROWS = 1 << 12
 MIN_ROWS = 1 << 6
 MAX_COLUMNS = 1 << 20
-IS_IT_A_HEADER = Message("use {header:True} if it names the columns, {header:False} if it does not")
 SKIPPED, NUMBER, TEXT = range(3)  # how a column is read in C
 
 Column: TypeAlias = "Sequence[str] | npt.NDArray[Any]"  # doubles (nan: missing) or integers
@@ -77,6 +82,12 @@ class Table(ABC):
 
 def rows_at_once(n_columns: int) -> int:
     return max(MIN_ROWS, min(MAX_ROWS, CELLS_AT_ONCE // max(1, n_columns)))
+
+
+def separator_of(line: str) -> str:
+    """Guess a table's separator: the most frequent candidate outside quotes in its first line."""
+    plain = re.sub(r'"[^"]*"', "", line)
+    return max("\t,;|", key=plain.count) if any(mark in plain for mark in "\t,;|") else ","
 
 
 def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> list[str]:
@@ -141,8 +152,6 @@ class TextTable(Table):
         yield from self._read([kinds])
 
     def first_block(self, used: Container[object] | None = None) -> TableBlock | None:
-        if self._started is None:  # the rows are being read again
-            return super().first_block(used)
         return self._first
 
     def _read(self, kinds: Sequence[IntArray]) -> Iterator[TableBlock]:
@@ -264,7 +273,7 @@ class TextTable(Table):
             shown = f"'{numbers[0]}'" if others else "only numbers"
             raise DataError(
                 f"{self.name}:{line}: the first line contains {shown}; is it a header?",
-                IS_IT_A_HEADER,
+                Message("use {header:True} if it names the columns, {header:False} if not"),
             )
         return True
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, Text
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
@@ -29,6 +29,7 @@ MIN_LINE = 2  # bytes: a digit and a newline
 BLANKS = "blanks"
 COMMA_NUMBER = r"[-+]?[0-9]*,[0-9]+(?:[eE][-+]?[0-9]+)?"
 GROUPED_NUMBER = r"[-+]?[0-9]{1,3}(?:[.,' ][0-9]{3})+(?:[.,][0-9]*)?"
+SEPARATOR_LINE = r'"?sep=([^\s"]|\t)"?'  # written by Excel before the column names
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "?", "missing"})
 SmallArray: TypeAlias = "npt.NDArray[np.float32]"
 
@@ -156,6 +157,7 @@ class Layout:
     first: int
     second: int | None = None
     what: str = "a number"  # the expected content, for messages
+    if_empty: Text | None = None  # the advice for an empty field
 
 
 def read_columns(
@@ -236,6 +238,8 @@ def _bad_field(
     shown = token[:40].decode("utf-8", "backslashreplace").rstrip("\r")
     if status == tokenizer.NUL_BYTE:
         return DataError(f"{where}: a NUL byte; expected text", "the file is binary")
+    if layout.if_empty is not None and not shown:
+        return DataError(f"{where}: the field is empty; expected {layout.what}", layout.if_empty)
     if status == tokenizer.NO_VALUE:
         return DataError(f"{where}: the line is too short; expected {layout.what}")
     if status == tokenizer.NOT_FINITE:

@@ -28,14 +28,10 @@ from resvm_cli.files.fields import (
     line_writer,
     read_columns,
     text_lines,
+    whole_lines,
 )
 from resvm_cli.files.json_files import parse_object
-from resvm_cli.files.streams import (
-    STDIN,
-    as_unicode,
-    name_of,
-    text_pieces,
-)
+from resvm_cli.files.streams import STDIN, as_unicode, name_of, text_pieces
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 
@@ -47,13 +43,14 @@ SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 VALUE, LABEL, ID = "decision_value", "label", "id"
 DEFAULT_THRESHOLD = 0.5  # of files without labels
 RANK_COLUMN = "rank"  # if present, rows are sorted by value, not in file order
-# Patterns are text: Python compiles them when they are first used.
-_DECIMAL = r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-_INFINITY = r"(?ai)[-+]?inf(?:inity)?"
 MAX_HEAD = 1 << 24
 EXPECTED = (
     "expected the output of resvm predict (text, or tsv, csv, jsonl with column names),"
     " or one number per line"
+)
+NO_VALUE = Message(
+    "rank leaves it empty if every member was trained on the row; use more members"
+    " ({n_models}), or remove such rows, which come last in the ranking"
 )
 
 
@@ -95,14 +92,11 @@ def format_header(form: FormatName, block: PredictionBlock) -> bytes:
 def format_block(form: FormatName, block: PredictionBlock) -> bytes:
     if form == "jsonl":
         return _format_json(block)
-    columns = [block.decision_values]
-    if block.votes is not None:
-        columns.append(block.votes)
-    if block.member_values is not None:
-        columns.append(block.member_values)
+    given = (block.decision_values, block.votes, block.member_values, block.probability)
+    columns = [column for column in given if column is not None]
     unknown = block.probability is not None and bool(np.isnan(block.probability).any())
-    if block.probability is not None and not unknown:
-        columns.append(block.probability)
+    if unknown:
+        columns.pop()
     table = np.ascontiguousarray(np.column_stack(columns))
     labels = np.ascontiguousarray(block.labels, np.int64)
     text = _numbers.lines(labels, table, table.shape[1], SEPARATORS[form].encode("ascii"))
@@ -191,7 +185,7 @@ class Predictions:
 class _Head:
     """The format of a file, and the text read to detect it."""
 
-    form: Literal["text", "bare", "tsv", "csv", "jsonl"]
+    layout: Layout | None  # None: JSON lines
     names: list[str]  # column names, if any
     n_lines: int  # lines before the first row
     rest: bytes  # text already read, starting at the first row
@@ -205,21 +199,22 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
     name = name_of(path)
     pieces = text_pieces(path)
     head = _head(pieces, name)
-    text = chain([head.rest], pieces)
+    text: Iterator[bytes] = chain([head.rest], pieces)
     ids: list[str] | None = None
     labels: npt.NDArray[np.floating[Any]] | None
     ranked = RANK_COLUMN in head.names
-    if head.form == "jsonl":
+    if head.layout is None:
         values, positive, ids, ranked = _json_lines(text, name, head, with_ids)
     else:
-        if with_ids and ID in head.names:
-            ids, values, labels = _named_rows(text, name, head)
-        else:
-            ids = [] if with_ids and not head.names else None
-            before = head.n_lines
-            values, labels = read_columns(
-                text, name, _layout(head), lines_before=before, comments=ids
-            )
+        comments: list[str] | None = None
+        if with_ids and not head.names:
+            ids = comments = []
+        elif with_ids and ID in head.names:
+            ids = []
+            text = _noting_ids(text, name, head, head.layout.separator, ids)
+        values, labels = read_columns(
+            text, name, head.layout, lines_before=head.n_lines, comments=comments
+        )
         positive = None if labels is None else _are_positive(labels, name)
     if not len(values):
         _refuse_empty(name)
@@ -255,16 +250,22 @@ def _head(pieces: Iterator[bytes], name: str) -> _Head:
         raise DataError(f"{where}: not a prediction file: the line is too long", EXPECTED)
     first = line.decode("utf-8", "backslashreplace").rstrip("\r")
     if first.lstrip().startswith("{"):
-        return _Head("jsonl", [], n_lines, text)
-    for form, separator in (("tsv", "\t"), ("csv", ",")):
+        return _Head(None, [], n_lines, text)
+    what = "a decision value"
+    for separator in "\t,":
         if VALUE not in first:
             break
         names = fields_of(first, separator, f"{name}:{n_lines + 1}")
         if VALUE in names:
-            return _Head(form, names, n_lines + 1, rest)  # type: ignore[arg-type]
+            label = names.index(LABEL) if LABEL in names else None
+            layout = Layout(separator, names.index(VALUE), label, what, if_empty=NO_VALUE)
+            return _Head(layout, names, n_lines + 1, rest)
     fields = first.partition("#")[0].split()
     if fields and all(map(is_number, fields[:2])):
-        return _Head("bare" if len(fields) == 1 else "text", [], n_lines, text)
+        layout = Layout(BLANKS, 0, what=what)
+        if len(fields) > 1:
+            layout = Layout(BLANKS, 1, 0, "a label and a decision value")
+        return _Head(layout, [], n_lines, text)
     raise _wrong_kind(name, n_lines + 1, first, fields)
 
 
@@ -285,17 +286,6 @@ def _refuse_empty(name: str) -> NoReturn:
     raise DataError(f"{name}: no predictions", hint)
 
 
-def _layout(head: _Head) -> Layout:
-    what = "a decision value"
-    if head.form == "bare":
-        return Layout(BLANKS, 0, what=what)
-    if head.form == "text":
-        return Layout(BLANKS, 1, 0, "a label and a decision value")
-    separator = "\t" if head.form == "tsv" else ","
-    label = head.names.index(LABEL) if LABEL in head.names else None
-    return Layout(separator, head.names.index(VALUE), label, what)
-
-
 def _are_positive(labels: npt.NDArray[np.floating[Any]], name: str) -> npt.NDArray[np.bool_]:
     positive = labels == 1
     other = np.flatnonzero(~positive & (labels != -1))
@@ -313,43 +303,17 @@ def _lines(text: Iterable[bytes], name: str, before: int) -> Iterator[tuple[int,
             yield number, line.rstrip("\r")
 
 
-def _named_rows(
-    text: Iterable[bytes], name: str, head: _Head
-) -> tuple[list[str], FloatArray, FloatArray | None]:
-    """Read the ids, values and labels of a table line by line."""
-    ids: list[str] = []
-    values: list[float] = []
-    labels: list[float] = []
-    layout = _layout(head)
-    id_column = head.names.index(ID)
-    for number, line in _lines(text, name, head.n_lines):
-        fields = fields_of(line, layout.separator, f"{name}:{number}")
-        ids.append(fields[id_column] if id_column < len(fields) else "")
-        if fields[layout.first : layout.first + 1] == [""]:
-            _refuse_no_value(f"{name}:{number}")
-        values.append(_field(fields, layout.first, f"{name}:{number}", layout.what))
-        if layout.second is not None:
-            labels.append(_field(fields, layout.second, f"{name}:{number}", layout.what))
-    return ids, np.array(values), np.array(labels) if layout.second is not None else None
-
-
-def _field(fields: list[str], column: int, where: str, what: str) -> float:
-    """Parse a number as the tokenizer does; anything else is an error."""
-    text = fields[column] if column < len(fields) else ""
-    is_decimal = re.fullmatch(_DECIMAL, text)
-    if re.fullmatch(_INFINITY, text) or (is_decimal and math.isfinite(float(text))):
-        return float(text)
-    raise DataError(f"{where}: cannot read '{text}'; expected {what}")
-
-
-def _refuse_no_value(where: str) -> NoReturn:
-    raise DataError(
-        f"{where}: the row has no decision value",
-        Message(
-            "rank leaves it empty if every member was trained on the row; use more members"
-            " ({n_models}), or remove such rows, which come last in the ranking"
-        ),
-    )
+def _noting_ids(
+    text: Iterable[bytes], name: str, head: _Head, separator: str, ids: list[str]
+) -> Iterator[bytes]:
+    """Yield the same text as complete lines, and append the id of each row of a table."""
+    id_column, n_lines = head.names.index(ID), head.n_lines
+    for part in whole_lines(text, name=name):
+        for number, line in _lines([part], name, n_lines):
+            fields = fields_of(line, separator, f"{name}:{number}")
+            ids.append(fields[id_column] if id_column < len(fields) else "")
+        n_lines += part.count(b"\n")
+        yield part
 
 
 def _json_value(record: dict[str, Any], where: str) -> float:
@@ -357,7 +321,7 @@ def _json_value(record: dict[str, Any], where: str) -> float:
     if type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
     if value is None and VALUE in record:
-        _refuse_no_value(where)
+        raise DataError(f"{where}: the row has no decision value", NO_VALUE)
     if type(value) is not float:
         raise DataError(f"{where}: not a JSON object with a numeric {VALUE}", EXPECTED)
     if math.isnan(value):

@@ -17,16 +17,7 @@ import numpy as np
 
 from resvm_cli.errors import DataError
 from resvm_cli.files import streams
-from resvm_cli.files.streams import (
-    PIECE,
-    STDIN,
-    Inflated,
-    cannot,
-    inflated,
-    name_of,
-    open_source,
-    raw_pieces,
-)
+from resvm_cli.files.streams import PIECE, STDIN, cannot, inflated, name_of, open_source, raw_pieces
 from resvm_cli.rows import IntArray, distinct
 
 FIRST_SPACING = 1 << 13
@@ -50,50 +41,49 @@ class Source:
         self._spool: IO[bytes] | None = None
         self._arriving: Iterator[bytes] = iter(())  # bytes that are not spooled yet
         self._spooling = threading.Lock()  # another thread may read the same input
-        self._plain = True
+        self._compressed = False  # if so, offsets in the text are not offsets in the file
         self.spooled_bytes = 0
 
     @property
     def plain_path(self) -> str | None:
         """The path if this is an uncompressed regular file; call ``pieces`` first."""
-        return self._path if self._owned and self._regular and self._plain else None
+        return self._path if self._owned and self._regular and not self._compressed else None
 
     @property
     def spooled_to_disk(self) -> bool:
         return self.spooled_bytes > streams.SPOOL_MEMORY
 
-    def pieces(self, size: int = PIECE) -> Iterator[bytes]:
-        """Yield the decompressed bytes from the beginning, in pieces of up to ``size`` bytes."""
-        text = inflated(self._raw(size), self.name)
-        self._plain = not isinstance(text, Inflated)
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the decompressed bytes from the beginning, in pieces of up to a megabyte."""
+        text, self._compressed = inflated(self._raw(), self.name)
         return text
 
-    def _raw(self, size: int) -> Iterator[bytes]:
+    def _raw(self) -> Iterator[bytes]:
         """Yield the bytes from the beginning; several passes may run at the same time."""
         if self._regular:
-            return self._from_file(size)
+            return self._from_file()
         if self._once:
-            return raw_pieces(self._descriptor, self.name, size)
+            return raw_pieces(self._descriptor, self.name)
         if self._spool is None:
             self._spool = streams.open_spool()
             self._arriving = raw_pieces(self._descriptor, self.name)
-        return self._spooled(size)
+        return self._spooled()
 
-    def _from_file(self, size: int) -> Iterator[bytes]:
+    def _from_file(self) -> Iterator[bytes]:
         at = self._base
         try:
-            while piece := os.pread(self._descriptor, size, at):
+            while piece := os.pread(self._descriptor, PIECE, at):
                 yield piece
                 at += len(piece)
         except OSError as error:
             raise cannot("read", self.name, error) from None
 
-    def _spooled(self, size: int) -> Iterator[bytes]:
+    def _spooled(self) -> Iterator[bytes]:
         """Yield the spooled bytes, then spool and yield new bytes as they arrive."""
         at = 0
         while True:
             with self._spooling:
-                piece = self._read_spool(at, size) or self._arrived()
+                piece = self._read_spool(at, at + PIECE) or self._arrived()
             if not piece:
                 return
             yield piece
@@ -111,27 +101,25 @@ class Source:
         self.spooled_bytes += len(piece)
         return piece
 
-    def _read_spool(self, start: int, size: int) -> bytes:
+    def _read_spool(self, start: int, stop: int) -> bytes:
         assert self._spool is not None
         self._spool.seek(start)
-        return self._spool.read(min(size, self.spooled_bytes - start))
+        return self._spool.read(min(stop, self.spooled_bytes) - start)
 
     def spans(self, bounds: Iterable[tuple[int, int]]) -> Iterator[bytes]:
         """Yield the decompressed bytes between each pair of offsets, in ascending order."""
         try:
-            if not self._plain:
+            if self._compressed:
                 yield from _between(self.pieces(), bounds)
-            elif self._regular:
-                for start, stop in bounds:
-                    yield self._read_at(start, stop)
             else:
+                read = self._read_file if self._regular else self._read_spool
                 for start, stop in bounds:
-                    yield self._read_spool(start, stop - start)
+                    yield read(start, stop)
         except OSError as error:
             raise cannot("read", self.name, error) from None
         self._require_unchanged()
 
-    def _read_at(self, start: int, stop: int) -> bytes:
+    def _read_file(self, start: int, stop: int) -> bytes:
         stop = min(stop, self._stamp[0] - self._base)
         parts = []
         while start < stop and (
@@ -207,7 +195,7 @@ class RowIndex:
         which = np.searchsorted(rows[:-1], numbers, side="right") - 1
         parts, part_of = np.unique(which, return_inverse=True)
         sizes = rows[parts + 1] - rows[parts]
-        before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        before = np.cumsum(sizes) - sizes
         within = numbers - rows[which]
         bounds = list(zip(offsets[parts].tolist(), offsets[parts + 1].tolist(), strict=True))
         return bounds, before[part_of] + within

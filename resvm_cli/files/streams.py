@@ -76,7 +76,8 @@ def read_pieces(path: str) -> Iterator[bytes]:
     name = name_of(path)
     descriptor = open_source(path)
     try:
-        yield from inflated(raw_pieces(descriptor, name), name)
+        pieces, _ = inflated(raw_pieces(descriptor, name), name)
+        yield from pieces
     finally:
         if path != STDIN:
             os.close(descriptor)
@@ -156,15 +157,10 @@ def open_source(path: str) -> int:
     return descriptor
 
 
-def raw_pieces(descriptor: int, name: str, size_of_piece: int = PIECE) -> Iterator[bytes]:
+def raw_pieces(descriptor: int, name: str) -> Iterator[bytes]:
     """Yield the bytes of an open file or pipe from its current position."""
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISREG(mode):
-            while piece := os.read(descriptor, size_of_piece):
-                yield piece
-            return
-        if stat.S_ISFIFO(mode):
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             _widen(descriptor)
         arrival = select.poll()
         arrival.register(descriptor, select.POLLIN)
@@ -207,15 +203,15 @@ def opening(pieces: Iterator[bytes], prefixes: Iterable[bytes]) -> bytes:
     return head
 
 
-def inflated(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Return the pieces, decompressed if the first bytes are a known magic number."""
+def inflated(raw: Iterator[bytes], name: str) -> tuple[Iterator[bytes], bool]:
+    """Return the pieces, decompressed if they begin with a known magic number, and whether so."""
     head = opening(raw, MAGICS)
     pieces = chain([head] if head else [], raw)
     compressed = _decoder_for(head, name)
     if compressed is None:
-        return pieces
+        return pieces, False
     kind, new, errors = compressed
-    return Inflated(_inflate(pieces, new, errors, name, kind))
+    return _inflate(pieces, new, errors, name, kind), True
 
 
 def _damaged(name: str, kind: str, reason: str) -> DataError:
@@ -305,16 +301,6 @@ def _decoder_for(
             ) from None
         return "zstandard", _Zstandard, (zstandard.ZstdError,)
     return None
-
-
-class Inflated(Iterator[bytes]):
-    """Decompressed pieces, in a class of their own because offsets in them are not file offsets."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-
-    def __next__(self) -> bytes:
-        return next(self._pieces)
 
 
 def _inflate(

@@ -20,8 +20,7 @@ from resvm_cli.errors import DataError, Message, Text
 from resvm_cli.files import _numbers
 from resvm_cli.files import _svmlight as tokenizer
 from resvm_cli.files.fields import whole_lines
-from resvm_cli.files.file_kinds import require_svmlight
-from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces
+from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
@@ -59,15 +58,16 @@ class Block:
 
     @classmethod
     def concatenate(cls, blocks: list[Block]) -> Block:
+        comments = None
+        if all(block.comments is not None for block in blocks):
+            comments = [comment for block in blocks for comment in block.comments or ()]
         return cls(
             Rows.concatenate([block.rows for block in blocks]),
             np.concatenate([block.labels for block in blocks]),
             np.concatenate([block.qids for block in blocks]),
             np.concatenate([block.lines for block in blocks]),
             np.concatenate([block.starts for block in blocks]),
-            None
-            if any(block.comments is None for block in blocks)
-            else [comment for block in blocks for comment in block.comments or ()],
+            comments,
         )
 
     def slices(self, max_rows: int) -> Iterator[Block]:
@@ -75,19 +75,15 @@ class Block:
             yield self
             return
         for start in range(0, len(self), max_rows):
-            part = slice(start, min(start + max_rows, len(self)))
-            comments = None if self.comments is None else self.comments[part]
-            yield self._chosen(self.rows.slice(part.start, part.stop), part, comments)
+            yield self.take(np.arange(start, min(start + max_rows, len(self))))
 
     def take(self, numbers: IntArray) -> Block:
         comments = self.comments
         if comments is not None:
             comments = [comments[number] for number in numbers.tolist()]
-        return self._chosen(self.rows.take(numbers), numbers, comments)
-
-    def _chosen(self, rows: Rows, chosen: slice | IntArray, comments: list[str] | None) -> Block:
-        labels, qids = self.labels[chosen], self.qids[chosen]
-        return Block(rows, labels, qids, self.lines[chosen], self.starts[chosen], comments)
+        labels, qids = self.labels[numbers], self.qids[numbers]
+        lines, starts = self.lines[numbers], self.starts[numbers]
+        return Block(self.rows.take(numbers), labels, qids, lines, starts, comments)
 
     def require_labels(self, name: str) -> None:
         """Raise DataError for the first row without a label."""
@@ -162,19 +158,6 @@ _PROBLEMS: dict[int, tuple[str, Text | None]] = {
 }
 
 
-def read_blocks(
-    path: str, *, zero_based: bool = False, with_comments: bool = False, workers: int = 1
-) -> Iterator[Block]:
-    """Yield the rows of an svmlight file (``-`` for stdin) in blocks, as they arrive."""
-    return parse_pieces(
-        read_pieces(path),
-        name_of(path),
-        zero_based=zero_based,
-        with_comments=with_comments,
-        workers=workers,
-    )
-
-
 def map_blocks(
     function: Callable[[Shared, Block], Result],
     shared: Shared,
@@ -193,24 +176,18 @@ def map_blocks(
     numbers that are counted from the start of its piece of text. Unless the text has blank lines,
     blocks have a multiple of ``multiple`` rows, at most ``max_rows``.
     """
-    texts = whole_lines(require_svmlight(pieces, name), multiple, name=name)
+    texts = enumerate(whole_lines(pieces, multiple, name=name))
     parse = partial(_parse, zero_based, with_comments, False)
     work = partial(_parse_and_apply, parse, function, run.is_remote, max_rows)
 
     def results() -> Iterator[_Parsed]:
-        for parsed, made in run.map_shared(work, shared, enumerate(texts)):
+        for parsed, made in run.map_shared(work, shared, texts):
             waiting.extend(made)
             yield parsed
 
     waiting: deque[Result] = deque()
     for block in _joined(results(), name, None):
         yield block, waiting.popleft()
-
-
-def read_file(path: str, *, zero_based: bool = False, with_comments: bool = False) -> Block:
-    return Block.concatenate(
-        list(read_blocks(path, zero_based=zero_based, with_comments=with_comments))
-    )
 
 
 def parse_pieces(
@@ -228,7 +205,7 @@ def parse_pieces(
     ``on_bad_line`` is given, the line is passed to it and skipped instead.
     """
     parse = partial(_parse, zero_based, with_comments, on_bad_line is not None)
-    texts = enumerate(whole_lines(require_svmlight(pieces, name), name=name))
+    texts = enumerate(whole_lines(pieces, name=name))
     return _joined(
         parallel.stream(parse, texts, lambda: workers) if workers else map(parse, texts),
         name,
@@ -282,12 +259,8 @@ def _parse_and_apply(
     parsed.blocks = [part for block in parsed.blocks for part in block.slices(max_rows)]
     made = [function(shared, block) for block in parsed.blocks]
     if travels:
-        parsed.blocks = [replace(block, rows=_empty(len(block))) for block in parsed.blocks]
+        parsed.blocks = [replace(block, rows=Rows.empty(len(block))) for block in parsed.blocks]
     return parsed, made
-
-
-def _empty(n_rows: int) -> Rows:
-    return Rows(np.zeros(n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
 class _Scratch(threading.local):

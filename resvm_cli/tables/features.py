@@ -222,16 +222,13 @@ class TableFeatures:
             columns.append(column)
         self.map.columns = [*columns, *(MappedColumn(name, "text") for name in texts)]
         if not self.map.columns:
-            molecules = [name for name in self.excluded if "smiles" in name.lower()]
-            hint = None
-            if molecules:
-                hint = "for fingerprints of molecules: resvm convert FILE {smiles_column:{column}}"
-                hint += " {map:features.json} {output:data.svm}"
-            elif self.excluded:
-                hint = "ids, dates and free text are left out; to one-hot encode a column anyway:"
-                hint += " {categorical:NAME}"
-            named = shlex.quote(molecules[0]) if molecules else ""
-            raise ParameterError("no columns are left for features", hint, column=named)
+            hint = (
+                "ids, dates and free text are left out; to one-hot encode a column anyway:"
+                " {categorical:NAME}; for fingerprints of molecules: resvm convert FILE"
+                " {smiles_column:NAME} {map:features.json} {output:data.svm}"
+            )
+            what = "no columns are left for features"
+            raise ParameterError(what, hint if self.excluded else None)
 
     def _impute(self, tables: Sequence[TableFeatures]) -> None:
         """Read all numbers once to compute the mean or median of each column."""
@@ -276,7 +273,7 @@ class TableFeatures:
             nonzero = table != 0
             row = np.repeat(np.arange(n_rows), nonzero.sum(axis=1))
             parts.append((row, np.broadcast_to(features, table.shape)[nonzero], table[nonzero]))
-        for column, at in self._other_columns:
+        for column, at in self._plan:
             if column.kind == "text":
                 parts.append(self._categories(block, column, at, kept))
             elif column.kind == "morgan":
@@ -299,10 +296,6 @@ class TableFeatures:
     def _dense_numbers(self) -> list[tuple[MappedColumn, int]]:
         dense = self.table.n_sparse
         return [(one, at) for one, at in self._plan if one.kind == "number" and at >= dense]
-
-    @cached_property
-    def _other_columns(self) -> list[tuple[MappedColumn, int]]:
-        return [(one, at) for one, at in self._plan if one.kind != "number"]
 
     @cached_property
     def _sparse_features(self) -> IntArray:

@@ -1,38 +1,164 @@
 """Open any input as blocks of rows: svmlight text, a table, or a sparse matrix.
 
-The first bytes determine the format. Table code is imported only for tables, so that commands on
-svmlight text start faster.
+The first bytes determine the format, regardless of the name. Formats that cannot be read get advice
+instead. Table code is imported only for tables, so that commands on svmlight text start faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.files.file_kinds import (
-    READABLE,
-    first_line,
-    foreign_format,
-    has_pairs,
-    kind_of,
-    with_head,
-)
+from resvm_cli.files.fields import SEPARATOR_LINE
 from resvm_cli.files.sources import Source
+from resvm_cli.files.streams import BYTE_ORDER_MARK, STDIN, name_of, read_pieces
 from resvm_cli.files.svmlight import BadLine, Block, format_number, parse_pieces
 
 if TYPE_CHECKING:
     from resvm_cli.files.array_files import SparseFile
     from resvm_cli.files.delimited import Table
-    from resvm_cli.files.file_kinds import Kind
     from resvm_cli.tables.encoding import FeatureMap, TableReading
     from resvm_cli.tables.features import TableFeatures
 
+Kind: TypeAlias = Literal[
+    "svmlight", "table", "smiles", "npy", "npz", "hdf5", "parquet", "matrix market", "excel", "zip",
+    "utf-16", "sdf"
+]  # fmt: skip
+
 MAX_ROWS = 1 << 12  # per block of a sparse matrix
 SHOWN = 20
+HEAD = 1 << 12
+_SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
+    (b"\x93NUMPY", "npy"),
+    (b"\x89HDF\r\n\x1a\n", "hdf5"),
+    (b"PAR1", "parquet"),
+    (b"%%MatrixMarket", "matrix market"),
+    (b"\xd0\xcf\x11\xe0", "excel"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_OFFICE = (b"[Content_Types]", b"xl/", b"docProps/", b"_rels/")  # possible first members
+_CONVERT = (
+    "convert it to svmlight text: resvm convert {path} {output:data.svm}; {label_column} and"
+    " {id_column} name the columns with labels and ids"
+)
+_FINGERPRINTS = (
+    "compute fingerprints of lines with SMILES and name: resvm convert {path} {separator:' '}"
+    " {header:False} {smiles_column:1} {id_column:2} {output:data.svm}"
+)
+# What each format is, and what to do with it.
+_ADVICE: dict[Kind, tuple[str, str]] = {
+    "table": ("a table (CSV or similar), not svmlight text", _CONVERT),
+    "smiles": ("a list of molecules (SMILES), not svmlight text", _FINGERPRINTS),
+    "npy": ("a NumPy array, not svmlight text", _CONVERT),
+    "npz": ("NumPy arrays (.npz), not svmlight text", _CONVERT),
+    "hdf5": ("an HDF5 file, not svmlight text", _CONVERT),
+    "parquet": ("a Parquet file, not svmlight text", _CONVERT),
+    "matrix market": (
+        "a Matrix Market file, which is not supported",
+        "convert it to .npz in Python: import scipy.io, scipy.sparse as s;"
+        " s.save_npz('data.npz', s.csr_matrix(scipy.io.mmread({file})))",
+    ),
+    "excel": (
+        "an Excel workbook, which is not supported",
+        "save the sheet as CSV and use that file instead",
+    ),
+    "zip": ("a zip archive, not svmlight text", "unpack it first: unzip {path}"),
+    "utf-16": (
+        "text encoded as UTF-16, not svmlight text",
+        "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 {path}",
+    ),
+    "sdf": (
+        "molecules in SDF format, not svmlight text",
+        "write each molecule's SMILES and name to a file, for example with Open Babel or RDKit,"
+        " then " + _FINGERPRINTS.replace("{path}", "FILE.smi"),
+    ),
+}
+READABLE = ("svmlight", "table", "npy", "npz", "hdf5", "parquet")  # smiles: with column names
+# The counts line of a molecule, the end of its atoms and bonds, and the end of its record.
+# Patterns are text: Python compiles them when they are first used.
+_SDF = rb"(?m)^[ \d]{6}.{0,40}V[23]000\s*$|^M  END\s*$|^\$\$\$\$\s*$"
+_SMILES_NAME = r"(?i)\.(smi|smiles|ism)(\.(gz|bz2|xz|zst))?$"
+_PAIR = r"(?:\d+|qid):[-+.\w]"
+
+
+def kind_of(head: bytes, name: str = "") -> Kind:
+    """Return the format of a file from its first bytes; unrecognized text counts as svmlight.
+
+    A list of SMILES has no mark of its own and is recognized by its name.
+    """
+    for magic, kind in _SIGNATURES:
+        if head.startswith(magic):
+            return kind
+    if head.startswith(b"PK\x03\x04"):
+        first_member = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+        if first_member.endswith(b".npy"):
+            return "npz"
+        return "excel" if first_member.startswith(_OFFICE) else "zip"
+    if re.search(_SDF, head[: 4 * HEAD]):
+        return "sdf"
+    line = first_line(head)
+    words = line.split()
+    if re.fullmatch(SEPARATOR_LINE, line.rstrip("\r")):
+        return "table"
+    if has_pairs(line):
+        return "svmlight"
+    if head and re.search(_SMILES_NAME, name):
+        return "smiles"
+    many = any(mark in line for mark in ",;|") or ("\t" in line and len(words) > 1)
+    return "table" if many else "svmlight"
+
+
+def has_pairs(line: str) -> bool:
+    """Whether a line contains an index:value pair, unlike the first line of a table."""
+    return any(re.match(_PAIR, word) for word in line.split())
+
+
+def first_line(head: bytes) -> str:
+    """Return the first line that is neither blank nor a comment."""
+    text = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+    for line in text.split("\n"):
+        if line.strip() and not line.lstrip().startswith("#"):
+            return line.partition(" #")[0]
+    return ""
+
+
+def with_head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return enough of a text's beginning to detect its format, and all of its pieces."""
+    rest = iter(pieces)
+    read: list[bytes] = []
+    for piece in rest:
+        read.append(piece)
+        # the magic number of HDF5 contains a newline
+        if (b"\n" in piece and not read[0].startswith(b"\x89")) or len(piece) >= HEAD:
+            break
+    return b"".join(read), chain(read, rest)
+
+
+def foreign_format(kind: Kind, name: str) -> DataError:
+    """Return the error that names the format of a file and says what to do."""
+    is_stdin = name == name_of(STDIN)
+    what, advice = _ADVICE[kind]
+    path = STDIN if is_stdin else shlex.quote(name)
+    file = repr("FILE.mtx" if is_stdin else name)
+    return DataError(f"{name}: {what}", Message(advice, path=path, file=file))
+
+
+def read_file(path: str, *, zero_based: bool = False, with_comments: bool = False) -> Block:
+    """Read a whole svmlight file (``-`` for stdin); a file in another format is an error."""
+    name = name_of(path)
+    head, text = with_head(read_pieces(path))
+    if (kind := kind_of(head, name)) != "svmlight":
+        raise foreign_format(kind, name)
+    blocks = parse_pieces(text, name, zero_based=zero_based, with_comments=with_comments, workers=1)
+    return Block.concatenate(list(blocks))
 
 
 class RowInput:

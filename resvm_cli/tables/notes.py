@@ -13,7 +13,6 @@ from resvm_cli.errors import DataError, Message, Text, listed
 from resvm_cli.files.atomic import whole_file
 from resvm_cli.files.delimited import TableBlock
 from resvm_cli.files.fields import line_writer
-from resvm_cli.files.file_kinds import LABEL_NAMES
 from resvm_cli.files.svmlight import format_number
 from resvm_cli.rows import IntArray, Rows
 from resvm_cli.tables.cells import texts_of
@@ -24,6 +23,10 @@ if TYPE_CHECKING:
     from resvm_cli.files.predictions import PredictionBlock
 
 SHOWN = 10
+LABEL_NAMES = (  # common names of columns with labels
+    *("label", "labels", "y", "class", "target", "active", "activity", "hit"),
+    *("outcome", "status", "response"),
+)
 MIN_ROWS = 10  # of P and of U; a column may separate fewer by chance
 Columns: TypeAlias = list[list[Any]]
 PREFIX = "resvm_"  # for a result column whose name the table already uses

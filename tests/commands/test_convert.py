@@ -16,9 +16,9 @@ from sklearn.datasets import load_svmlight_file
 from resvm_cli.commands.convert import ConvertRequest, convert_file
 from resvm_cli.errors import DataError
 from resvm_cli.files import delimited
-from resvm_cli.files.svmlight import read_file
 from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import ColumnRoles, TableReading
+from resvm_cli.tables.inputs import read_file
 from tests.conftest import assert_exit, train_arguments
 from tests.programs import run
 

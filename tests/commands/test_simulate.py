@@ -10,7 +10,7 @@ import signal
 import numpy as np
 import pytest
 
-from resvm_cli.files.svmlight import read_file
+from resvm_cli.tables.inputs import read_file
 from tests.conftest import assert_exit, write_svm
 from tests.programs import resvm_signaled_at, run
 

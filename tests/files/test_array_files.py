@@ -296,6 +296,18 @@ def test_an_archive_that_ends_early_is_refused(tmp_path):
         read(tmp_path / "x.npz")
 
 
+@pytest.mark.parametrize("shape", [(10**6, 10**9), (1000, 7)])
+def test_an_array_that_claims_to_be_larger_than_it_is_is_refused(shape, tmp_path):
+    text = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        text, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("X.npy", text.getvalue() + bytes(80))
+    with pytest.raises(DataError, match=r"x\.npz: cannot be read as a NumPy file"):
+        read(tmp_path / "x.npz")
+
+
 def test_columns_that_the_stored_bytes_cannot_justify_are_refused(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", X=np.zeros((1, 2**21), bool))
     with pytest.raises(DataError, match="a matrix of 2,097,152 columns in only"):

@@ -135,24 +135,38 @@ def test_a_file_without_ids_cannot_be_joined(text, tmp_path):
 
 def test_a_bad_value_is_refused_also_where_ids_are_read(tmp_path):
     (tmp_path / "p").write_bytes(b"id,decision_value\na,1\nb,nan\n")
-    with pytest.raises(DataError, match=r"p:3: cannot read 'nan'"):
+    with pytest.raises(DataError, match=r"p:3:3: 'nan' cannot be ranked"):
         read_predictions(str(tmp_path / "p"), with_ids=True)
 
 
+@pytest.mark.parametrize("with_ids", [False, True])
 @pytest.mark.parametrize(
-    "text",
+    ("text", "message"),
     [
-        b"rank\tid\tdecision_value\tvotes\n1\ta\t0.5\t1\n2\tb\t\t\n",
-        b"\n"
-        b'{"rank": 1, "id": "a", "decision_value": 0.5}\n'
-        b'{"rank": 2, "id": "b", "decision_value": null}\n',
+        (
+            b"rank\tid\tdecision_value\tvotes\n1\ta\t0.5\t1\n2\tb\t\t\n",
+            "p:3:5: the field is empty; expected a decision value",
+        ),
+        (
+            b"\n"
+            b'{"rank": 1, "id": "a", "decision_value": 0.5}\n'
+            b'{"rank": 2, "id": "b", "decision_value": null}\n',
+            "p:3: the row has no decision value",
+        ),
     ],
 )
-def test_a_ranked_row_without_a_value_is_refused_with_advice(text, tmp_path):
+def test_a_ranked_row_without_a_value_is_refused_with_advice(text, message, with_ids, tmp_path):
     (tmp_path / "p").write_bytes(text)
-    with pytest.raises(DataError, match=r"p:3: the row has no decision value") as caught:
-        read_predictions(str(tmp_path / "p"), with_ids=True)
+    with pytest.raises(DataError, match=message) as caught:
+        read_predictions(str(tmp_path / "p"), with_ids=with_ids)
     assert "use more members" in str(caught.value.hint)
+
+
+def test_blank_lines_and_quoted_fields_do_not_shift_the_ids_of_a_table(tmp_path):
+    rows = b'"a,1",0.5\n\n\r\nb\xff,1\r\n'
+    (tmp_path / "p").write_bytes(b"id,decision_value\n" + rows)
+    found = read_predictions(str(tmp_path / "p"), with_ids=True)
+    assert (found.ids, found.values.tolist()) == (["a,1", "b\udcff"], [0.5, 1])
 
 
 NAMES = ["a b", "", 'say "no"', "x,y", "t\tab", "car\rriage", "\udcff\u00e9"]

@@ -17,12 +17,12 @@ from resvm_cli.files.row_lists import (
     read_names,
     read_row_ids,
 )
-from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.plan import bag_of
 from resvm_cli.model.pu_data import PositiveWeights
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
+from resvm_cli.tables.inputs import read_file
 from resvm_cli.training import input as training_input
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput

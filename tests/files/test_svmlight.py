@@ -23,14 +23,14 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import _svmlight, svmlight
 from resvm_cli.files.fields import whole_lines
+from resvm_cli.files.streams import read_pieces
 from resvm_cli.files.svmlight import (
     Block,
     format_block,
     parse_pieces,
-    read_blocks,
-    read_file,
 )
 from resvm_cli.rows import Rows
+from resvm_cli.tables.inputs import read_file
 from tests.misuse import (
     array_arguments,
     assert_refused,
@@ -286,16 +286,16 @@ TEXT = b"".join(b"%d 1:%d 3:0.125\n" % (i % 2, i) for i in range(1, 3000))
 def test_zeros_after_compressed_data_are_padding(tmp_path):
     path = tmp_path / "padded"
     path.write_bytes(gzip.compress(b"1 1:2\n") + bytes(512))
-    assert len(svmlight.read_file(str(path))) == 1
+    assert len(read_file(str(path))) == 1
     path.write_bytes(gzip.compress(b"1 1:2\n") + bytes(512) + b"x")
     with pytest.raises(DataError, match="damaged"):
-        svmlight.read_file(str(path))
+        read_file(str(path))
 
 
 def test_a_long_token_is_cut_in_messages(tmp_path):
     (tmp_path / "x").write_text("1 1:" + "a" * 90 + "\n")
     with pytest.raises(DataError, match=r"a\.\.\."):
-        svmlight.read_file(str(tmp_path / "x"))
+        read_file(str(tmp_path / "x"))
 
 
 @pytest.mark.parametrize("kind", list(COMPRESSED))
@@ -325,7 +325,7 @@ def test_a_flipped_bit_in_compressed_data_is_noticed(tmp_path, kind):
 def test_a_gzip_that_expands_a_thousandfold_streams_in_small_blocks(tmp_path):
     path = tmp_path / "zeros.gz"
     path.write_bytes(gzip.compress(b"1 1:1\n" * 3_000_000))
-    sizes = [len(block) for block in read_blocks(str(path))]
+    sizes = [len(block) for block in parse_pieces(read_pieces(str(path)), str(path))]
     assert sum(sizes) == 3_000_000
     assert max(sizes) <= svmlight.ROW_CAPACITY
 
@@ -345,7 +345,7 @@ def test_a_named_pipe_is_read_as_it_fills(tmp_path):
     writer.start()
     labels: list[float] = []
     values: list[float] = []
-    for block in read_blocks(str(path)):
+    for block in parse_pieces(read_pieces(str(path)), str(path)):
         labels += block.labels.tolist()
         values += block.rows.values.tolist()
         released.set()  # the first row came out while the pipe was still open

@@ -370,7 +370,7 @@ def _head(path: Path) -> bytes:
 def texts(problem: Path) -> dict[str, Reader]:
     """Files that are one text."""
     from resvm_cli.files import row_lists
-    from resvm_cli.files import svmlight as svmlight_files
+    from resvm_cli.tables.inputs import read_file
 
     def pack(text: bytes, rng: Random) -> bytes:
         return mutations.packed(mutations.mutated_text(text, rng), rng)
@@ -390,7 +390,7 @@ def texts(problem: Path) -> dict[str, Reader]:
         "predictions, tsv": Reader(seed("pred.tsv"), text, predictions, 24),
         "predictions, csv": Reader(seed("pred.csv"), text, predictions, 24),
         "predictions, jsonl": Reader(seed("pred.jsonl"), text, predictions, 24),
-        "compressed rows": Reader(seed("test.svm"), pack, read_with(svmlight_files.read_file), 12),
+        "compressed rows": Reader(seed("test.svm"), pack, read_with(read_file), 12),
         "known ids": Reader(seed("ids"), text, read_with(row_lists.read_known_ids), 24),
         "names": Reader(seed("names"), text, read_with(row_lists.read_row_ids), 24),
         "labels": Reader(seed("labels"), text, labels, 24),

@@ -10,11 +10,12 @@ import pytest
 
 import resvm_cli
 from resvm_cli.errors import DataError
-from resvm_cli.files.svmlight import Block, format_block, read_file
+from resvm_cli.files.svmlight import Block, format_block
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
 from resvm_cli.svm import kernels
+from resvm_cli.tables.inputs import read_file
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.search import tuning_settings
 from resvm_cli.tuning.tune import TuneRequest, tune

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from resvm_cli.errors import ModelError
-from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
+from resvm_cli.tables.inputs import read_file
 from tests.model_files.test_directory import rewrite
 
 GOLDEN = Path(__file__).parents[1] / "golden"

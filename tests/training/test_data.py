@@ -17,9 +17,10 @@ import pytest
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.files import sources, streams
 from resvm_cli.files.sources import Source
-from resvm_cli.files.svmlight import parse_pieces, read_file
+from resvm_cli.files.svmlight import parse_pieces
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run
+from resvm_cli.tables.inputs import read_file
 from resvm_cli.training import input as training_input
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput

@@ -21,12 +21,12 @@ from scipy import sparse
 import resvm_cli
 from resvm_cli.commands.predict import predict as predict_job
 from resvm_cli.commands.predict import scoring
-from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.model_files import directory, out_of_bag_table
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.running.run import Run
+from resvm_cli.tables.inputs import read_file
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.train import train_on
 from tests.conftest import assert_exit, hidden_files, make_block, train_arguments, write_svm

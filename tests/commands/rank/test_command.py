@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from resvm_cli.files.svmlight import read_file
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model_files import directory
 from resvm_cli.parameters import MethodParameters
+from resvm_cli.tables.inputs import read_file
 from tests.conftest import SAMPLE, assert_exit, train_arguments, write_svm
 from tests.programs import PATIENCE_SECONDS, run, script_command
 

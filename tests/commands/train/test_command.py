@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resvm_cli.files.svmlight import read_file
+from resvm_cli.tables.inputs import read_file
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import PATIENCE_SECONDS
 

@@ -1,4 +1,4 @@
-"""Files known by their first bytes, and the command that would help."""
+"""Inputs known by their first bytes, and advice for formats that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from resvm_cli.files.file_kinds import ForeignFormat, kind_of, require_svmlight, separator_of
+from resvm_cli.errors import DataError
+from resvm_cli.files.delimited import separator_of
 from resvm_cli.report.terminal import option_name
+from resvm_cli.tables.inputs import foreign_format, kind_of, read_file, with_head
 
 
 def npz() -> bytes:
@@ -100,7 +102,6 @@ def test_svmlight_text_may_be_called_as_it_likes(resvm, tmp_path):
 )
 def test_svmlight_text_passes(line):
     assert kind_of(line) == "svmlight"
-    assert b"".join(require_svmlight(iter([line]), "x")) == line
 
 
 @pytest.mark.parametrize("line", [b"1 1:0,5\n", b"x\n", b"1 1 2\n", b"1 1:2;2:3\n"])
@@ -119,7 +120,8 @@ def test_the_separator_is_what_there_is_most_of_outside_quotes(line, mark):
 def test_text_cut_anywhere_stays_the_same(step):
     text = b"1 1:2 2:3\n" * 30
     pieces = [text[at : at + step] for at in range(0, len(text), step)]
-    assert b"".join(require_svmlight(iter(pieces), "x")) == text
+    _, same = with_head(iter(pieces))
+    assert b"".join(same) == text
 
 
 @pytest.mark.parametrize("kind", ["excel", "matrix market", "zip", "utf-16", "sdf"])
@@ -170,10 +172,14 @@ def test_a_pipe_is_recognised_and_named(model, resvm):
     assert "stdin: a table, but the model was not trained on one" in ran.err
 
 
+def test_a_file_in_another_format_is_not_read_as_svmlight_text(tmp_path):
+    (tmp_path / "a.csv").write_bytes(CSV)
+    with pytest.raises(DataError, match=r"a\.csv: a table \(CSV or similar\), not svmlight text"):
+        read_file(str(tmp_path / "a.csv"))
+
+
 def test_the_advice_on_tables_names_the_options_for_labels_and_ids():
-    with pytest.raises(ForeignFormat) as caught:
-        next(require_svmlight(iter([CSV]), "my a.csv"))
-    hint = caught.value.hint.render(option_name)
+    hint = foreign_format(kind_of(CSV), "my a.csv").hint.render(option_name)
     assert "resvm convert 'my a.csv' -o data.svm; --label-column and --id-column name" in hint
 
 
@@ -186,12 +192,9 @@ def test_the_advice_on_tables_names_the_options_for_labels_and_ids():
     ],
 )
 def test_molecules_in_sdf_get_the_commands_that_make_fingerprints(text):
-    with pytest.raises(ForeignFormat) as caught:
-        list(require_svmlight([text], "my mols.sdf.gz"))
-    assert str(caught.value).startswith(
-        "my mols.sdf.gz: molecules in SDF format, not svmlight text\n"
-    )
-    hint = caught.value.hint.render(option_name)
+    error = foreign_format(kind_of(text), "my mols.sdf.gz")
+    assert str(error).startswith("my mols.sdf.gz: molecules in SDF format, not svmlight text\n")
+    hint = error.hint.render(option_name)
     assert "SMILES and name to a file, for example with Open Babel" in hint
     columns = "--separator ' ' --no-header --smiles-column 1 --id-column 2"
     assert f"resvm convert FILE.smi {columns} -o data.svm" in hint
