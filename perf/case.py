@@ -73,4 +73,4 @@ class Group:
     asked: Sequence[Asked] = ()
     amount: float | None = None  # amount of work, for a rate
     unit: str = ""
-    repeats: int = 1  # factor on the number of repeats; short cases need more
+    repeats: int = 1  # multiplies the number of repeats; short cases need more

@@ -59,8 +59,8 @@ DRAWS = (
     Draw("cancer", "breast-cancer_scale", 4, 50, 200, 0.3, (100, 100)),
     Draw("ijcnn1", "ijcnn1", 1, 100, 10_000, 0.1),
 )
-# Cases not in the paper: so many positives that a model stores the out-of-bag values of a random
-# sample only, and duplicate rows, which count as seen if a copy of them is in the bag.
+# Cases not in the paper: so many positives that a model stores out-of-bag values only for a random
+# sample, and duplicate rows, which count as seen if a copy of them is in the bag.
 SPECIAL_DRAWS = (
     Draw("many positives", "ijcnn1", 1, 1_500, 10_000, 0.1, (1_000, 1_000)),
     Draw("repeated rows", "breast-cancer_scale", 4, 50, 200, 0.3, (100, 100), copies=2),

@@ -22,7 +22,7 @@ class Sizes:
     short_rows: int = 100_000
     part_rows: tuple[int, int] = (5_000, 20_000)  # for peers that would take too long on all rows
     part_members: tuple[int, int] = (2, 8)  # for peers that would take too long for all members
-    large_members: int = 40  # members with larger bags
+    large_members: int = 40  # number of members with larger bags
     large_rows: tuple[int, int] = (1_000, 40_000)  # rows of P and U for the larger bags
     large_bag: tuple[int, int] = (100, 1_000)
     large_test_rows: int = 20_000

@@ -1,7 +1,7 @@
 """Audit P with cleanlab on stored draws, for comparison with resvm.
 
 ``python -m studies.audit_peers --data-dir DIR --store DIR`` takes the draws of
-``studies.promise_draws`` whose P is contaminated and labeled at random. It computes the label
+``studies.promise_draws`` with contaminated P and random labeling. It computes the label
 quality of each row of P from the cross-validated probabilities of three classifiers, and stores it
 next to the draws. Stored values are not computed again. For each task, the printed table shows the
 average precision at finding false rows of P, and by how much resvm is better, paired by draw.

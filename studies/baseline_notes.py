@@ -1,4 +1,4 @@
-"""Does ``rank`` note that a baseline is as good as the ensemble if, and only if, it is?
+"""Does ``rank`` note that a baseline is as good as the ensemble when it is, and only then?
 
 ``python -m studies.baseline_notes --data-dir DIR --log FILE`` ranks draws of the tasks of
 ``studies.pu_tasks`` and of synthetic sets in which a baseline is hard to beat. The true ROC AUC is

@@ -1,4 +1,4 @@
-"""Simulate campaigns: five rounds of 96 tests, each chosen using all earlier outcomes.
+"""Simulate campaigns: five rounds of 96 tests; each batch is chosen using all earlier outcomes.
 
     python -m studies.campaigns --data-dir DIR --log LOG [--sets judged] [--draws 0:10]
     python -m studies.campaigns --log LOG [--markdown docs/quality.md]
@@ -18,9 +18,9 @@ All strategies use the same kernel: rbf with gamma 1 / (features x variance) of 
 features, or tanimoto for molecules. Penalties are balanced between the classes.
 
 The positives of a pool are clustered into 30 kinds by complete linkage of kernel distances. Each
-round records the number of positives found and of their kinds. It also records how many tests of
-the batch were spent on near-duplicates of an earlier row in the same batch. Near-duplicates are
-defined as in ``--next``, but relative to the whole pool.
+round records how many positives, and how many kinds of positives, have been found. It also records
+how many tests of the batch were spent on near-duplicates of an earlier row in the same batch.
+Near-duplicates are defined as in ``--next``, but relative to the whole pool.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def variants(
 
 
 def areas(data: BenchmarkData, cell: Cell, params: MethodParameters) -> tuple[float, float]:
-    """Return the trapezoidal PR area and the average precision on the test rows, in percent."""
+    """Return the trapezoidal PR AUC and the average precision on the test rows, in percent."""
     drawn = data.draw(cell)
     known = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups)
     seeded = replace(params, seed=cell.seed(data.seed))

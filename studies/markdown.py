@@ -11,7 +11,7 @@ BEGIN, END = "<!-- results: written by --markdown -->", "<!-- end of results -->
 def put_between_marks(path: Path, written: str, study: str = "") -> None:
     """Replace the text between two marks in a document, or the whole document if it has none.
 
-    If a document has the results of several studies, the first mark of each names it.
+    If a document has the results of several studies, the first mark of each block names the study.
     """
     begin = BEGIN.replace("results", f"results of {study}") if study else BEGIN
     document = path.read_text() if path.exists() else ""

@@ -150,9 +150,9 @@ def _exactly(requests: socket.socket, length: int) -> bytes:
 
 
 def spare_the_disk() -> None:
-    """Skip fsync, which takes milliseconds per call: no test crashes the machine.
+    """Skip fsync, which takes milliseconds per call; no test crashes the machine.
 
-    Tests that replace ``os.fsync`` themselves check which files are synced, and in which order.
+    Other tests replace ``os.fsync`` to check which files are synced, and in which order.
     """
     os.fsync = os.fstat  # type: ignore[assignment]  # like fsync, it rejects bad descriptors
 

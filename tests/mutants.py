@@ -137,7 +137,7 @@ class Mutants(ast.NodeVisitor):
         self.found.append(Mutant(self.path, node.lineno, rule, before, after, *where))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Skip f-strings: they are for people, and have no positions before Python 3.12."""
+        """Skip f-strings: texts for people, whose nodes have no positions before Python 3.12."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -215,7 +215,7 @@ class Mutants(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        self._add("statement", node, "pass")  # the arguments are texts for people
+        self._add("statement", node, "pass")  # but leave its arguments, which are texts for people
 
     def visit_Return(self, node: ast.Return) -> None:
         if node.value is not None and ast.unparse(node.value) != "None":
@@ -243,7 +243,7 @@ def tests_by_line(path: str) -> dict[int, set[str]]:
 
 
 def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
-    """Return tests that reach a mutant or, if it runs at import, that reach code that uses it."""
+    """Return tests that reach a mutant or, if it runs at import, the code that uses it."""
     lines = range(mutant.line, mutant.end_line + 1)
     tests = set().union(*(reached.get(line, set()) for line in lines))
     if not _outermost_function(mutant):
@@ -478,7 +478,7 @@ def outcome(mutant: Mutant, tests: list[str], collected: Tests) -> tuple[str, st
         if found != KILLED or not killer:
             return found, killer
         test = killer.partition("[")[0]
-        if _starts_programs(test.partition("::")[0]):  # may have failed on a busy machine
+        if _starts_programs(test.partition("::")[0]):  # a busy machine can cause failures
             found, _ = tried([test])
     finally:
         path.write_bytes(source)
@@ -488,7 +488,7 @@ def outcome(mutant: Mutant, tests: list[str], collected: Tests) -> tuple[str, st
         else:
             FAILING.add(test)
             found = SURVIVED
-    if found == SURVIVED:  # that test alone: continue with the tests after it
+    if found == SURVIVED:  # the mutant did not cause the failure: continue with later tests
         reached = next(at for at, one in enumerate(tests) if test.startswith(one))
         return (
             outcome(mutant, tests[reached + 1 :], collected)
@@ -557,7 +557,7 @@ def _forked(function: Callable[[], int]) -> str:
 
 def changes_nothing(mutant: Mutant) -> bool:
     """Whether the form of a mutant alone shows that it changes no results."""
-    if mutant.rule == "arguments":  # swapped, in a call of a symmetric function
+    if mutant.rule == "arguments":  # swapped arguments of a symmetric function
         return mutant.before.startswith(("max(", "min(", "np.maximum(", "np.minimum("))
     # mypy finds assignments to fields of frozen dataclasses
     return mutant.before == "True" and "dataclass(frozen=True, eq=False)" in mutant.text

@@ -105,7 +105,7 @@ SHELL = (
     "iconv",
     "sort -u",
     "mkdir -p",
-)  # programs with options of their own
+)  # other programs, whose options may be named
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
@@ -148,7 +148,7 @@ def test_no_modules_import_each_other_in_a_circle():
 
 
 def imported(path: Path, modules: Mapping[str, Path]) -> set[str]:
-    """Return the modules of the package that a module imports, at any place in its code."""
+    """Return the modules of the package that a module imports, anywhere in its code."""
     found: set[str] = set()
     tree = ast.parse(path.read_text())
     typing_only = {

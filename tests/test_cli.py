@@ -173,7 +173,7 @@ SOLVING = b"solving\n"
 def long_solve(folder) -> list[str]:
     """Return a command whose only solver call takes minutes; it prints a line before the call.
 
-    The call takes long because the classes overlap and the penalties are enormous.
+    The call is slow because the classes overlap and the penalties are enormous.
     """
     rng = np.random.default_rng(0)
     write_svm(folder / "p", rng.standard_normal((3000, 10)))

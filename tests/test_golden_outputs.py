@@ -1,4 +1,4 @@
-"""The outputs of commands on small seeded data do not change, to six digits.
+"""The outputs of commands on small seeded data stay the same to six digits.
 
 The expected outputs are in tests/golden/outputs. If a change is meant to affect results, run
 ``python -m tests.test_golden_outputs`` to write them again, and read the diff before you commit it.

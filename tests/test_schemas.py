@@ -102,7 +102,7 @@ def use_tuning(work: Work) -> None:
     work.json(*one, "--feature-weights", "relevance", "-o", "weighted")
     work.json(*one, "-t", "tanimoto", "-o", "mean")
     work.json(*tune, "--n-models", 3, "--trials", 2, "--task", "1/2", "-o", "shared")
-    # with two rows of P and one member, no candidate can be scored, as the trials record
+    # with two rows of P and one member, no candidate can be scored; the trials record why
     write_svm(work.folder / "few.svm", np.arange(10.0).reshape(2, 5) - 5)
     few = ("-P", "few.svm", "-U", work.problem / "unl.svm", "-q", "--n-models", 1)
     work.run("tune", *few, "--search", "random", "--trials", 2, "-o", "few", code=3)
