@@ -1,1 +1,1 @@
-"""Compare resvm with its peers on identical work, timing whole processes."""
+"""Compare resvm with its peers on identical work by timing whole processes."""

@@ -1,4 +1,4 @@
-"""Check that two programs agree: a time counts only if their results do."""
+"""Check that two programs agree: a time counts only if the results agree."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-# Solvers stop within a tolerance of the optimum: 1e-3 for LIBSVM, 1e-2 for LIBLINEAR as resvm calls
-# it. With values of order 1, members trained on the same bag differ by about that much, and members
+# Solvers stop within a tolerance of the optimum. resvm uses 1e-3 for LIBSVM and 1e-2 for LIBLINEAR.
+# With values of order 1, members trained on the same bag differ by about that much, and members
 # trained on different bags by far more.
 LIMITS = {"libsvm": 1e-2, "liblinear": 5e-2}
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether two programs agree, and the evidence."""
+    """Whether two programs agree, and a text that says how closely."""
 
     agrees: bool
     text: str
@@ -39,10 +39,10 @@ class Members:
     unfinished: int = 0
 
     def matched(self) -> Members:
-        """Return the members in the order in which they agree best, each of them used once.
+        """Return the members reordered for the best agreement, each of them used once.
 
-        For a program that stores members in another order. Members of other bags differ by far more
-        than the limit, so matching does not hide a difference.
+        This is for programs that store members in a different order. Members trained on different
+        bags differ by far more than the limit, so matching does not hide a difference.
         """
         from scipy.optimize import linear_sum_assignment
 
@@ -55,12 +55,12 @@ class Members:
 
     @property
     def distances(self) -> np.ndarray:
-        """The largest difference between the two programs, for each member."""
+        """The largest difference between the two programs for each member."""
         return np.abs(self.reference - self.values).max(axis=0)
 
     @property
     def slack(self) -> np.ndarray:
-        """How much each member's values may differ on other rows."""
+        """How much the values of each member may differ on rows other than these."""
         distances = self.distances
         slack = np.full(len(distances), self.limit)
         excused = np.argsort(distances)[len(distances) - self.unfinished :]
@@ -87,8 +87,9 @@ class Members:
 def votes_and_values(reference: np.ndarray, predictions: Path, slack: np.ndarray) -> Agreement:
     """Check votes and d in a predictions file, allowing for the members' slack.
 
-    A vote may go either way if the member's value is within its slack of zero. If votes are
-    unanimous, d is the sum of the values (plus 1 if all are positive); otherwise it is the votes.
+    A vote may go either way if the member's value differs from zero by no more than its slack. If
+    the votes are unanimous, d is the sum of the values (plus 1 if all are positive). Otherwise, d
+    is the fraction of positive votes.
     """
     written = np.loadtxt(predictions, ndmin=2)
     if len(written) != len(reference):
@@ -108,7 +109,7 @@ def votes_and_values(reference: np.ndarray, predictions: Path, slack: np.ndarray
 
 
 def labels(reference: np.ndarray, files: list[Path], slack: np.ndarray) -> Agreement:
-    """Check labels, with one file per member: stock predictors write nothing else."""
+    """Check labels in one file per member; the original predictors write nothing else."""
     written = np.column_stack([np.loadtxt(path) for path in files])
     expected = reference[:, : len(files)]
     decided = np.abs(expected) > slack[: len(files)]
@@ -133,8 +134,10 @@ def same_start(whole: Path, start: Path, n_rows: int) -> Agreement:
 
 
 def row_values(reference: np.ndarray, values: np.ndarray) -> Agreement:
-    """Check one model's values on all rows: both programs read the same numbers, so only rounding
-    may differ."""
+    """Check one model's values on all rows.
+
+    Both programs read the same numbers, so the values may differ only by rounding.
+    """
     if reference.shape != values.shape:
         return Agreement(False, f"{len(values):,} rows where {len(reference):,} were expected")
     largest = float(np.abs(reference - values).max())

@@ -1,4 +1,4 @@
-"""What all kinds of work share: the folder for files, their sizes, and how to call resvm."""
+"""What all measurements share: the folder, the sizes of the work and the resvm command."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Bench:
     folder: Path
     data: Data
     sizes: Sizes
-    peers: tuple[str, ...] | None = None  # None: all installed peers
+    peers: tuple[str, ...] | None = None  # None: all peers that are installed
 
     @cached_property
     def command(self) -> list[str]:
-        """The command that starts resvm, as a user would: the script next to this interpreter."""
+        """The command that a user would run: the resvm script next to this interpreter."""
         script = Path(sys.executable).with_name("resvm")
         return [str(script)] if script.exists() else [sys.executable, "-m", "resvm_cli"]
 

@@ -1,4 +1,4 @@
-"""What is measured: cases, the groups in which they compete, and the target ratios."""
+"""Define what is measured: cases, groups of cases to compare, and target ratios."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Literal
 from perf.agreement import Agreement
 from perf.measure import Steps
 
-LEAST_SHARE = 0.1  # minimum time difference of the two parts, as a fraction of the larger
+LEAST_SHARE = 0.1  # minimum time difference between the parts, as a fraction of the longer time
 
 
 @dataclass(frozen=True)
 class Part:
-    """Two parts of a case that takes too long, from which the total is extrapolated linearly.
+    """Two parts of a case that takes too long, for extrapolating its total time linearly.
 
-    There are two parts because start-up and parsing must not be multiplied along with the work.
+    Two parts are needed to separate the time of the work from that of start-up and parsing.
     """
 
     smaller: Steps
@@ -26,7 +26,7 @@ class Part:
     unit: str
 
     def seconds(self, smaller: float, larger: float) -> float | None:
-        """Extrapolate the total time; None if the two times are too close to do so."""
+        """Extrapolate the total time; None if the two times are too close together."""
         less, more = self.amounts
         if larger - smaller < LEAST_SHARE * larger:
             return None
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Case:
-    """One program on one piece of work."""
+    """One program that does one piece of work."""
 
     name: str
     steps: Steps
@@ -47,14 +47,14 @@ class Case:
     prepare: Callable[[], object] | None = None  # once, not timed
     reset: Callable[[], object] | None = None  # before each run, not timed
     check: Callable[[], Agreement] | None = None  # after the first run; None: nothing to compare
-    less: Steps | None = None  # start-up: measured and subtracted
+    less: Steps | None = None  # a command for start-up alone, whose time is subtracted
     part: Part | None = None
     amount: float | None = None  # amount of work, if different from the group's
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A target ratio to one of the peers; with several peers, the best one counts."""
+    """A target ratio between resvm and a peer; if there are several peers, the best one counts."""
 
     what: str
     bound: float
@@ -66,11 +66,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Group:
-    """Cases that do the same work; the others are compared with the first."""
+    """Cases that do the same work; the first is the baseline for the others."""
 
     title: str
     cases: Sequence[Case]
     asked: Sequence[Asked] = ()
     amount: float | None = None  # amount of work, for a rate
     unit: str = ""
-    repeats: int = 1  # multiplies the number of repeats: short cases need more
+    repeats: int = 1  # multiplies the number of repeats; short cases need more

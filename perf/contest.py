@@ -1,4 +1,4 @@
-"""Run the cases of a group in turns, keep the best of each, and compare."""
+"""Run the cases of a group in turn, and compare the best run of each."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from perf.case import Asked, Case, Group
 from perf.measure import Failed, Run, Steps, run
 from perf.sizes import Sizes
 
-LONG = 3.0  # seconds; longer cases are run once
-STARTS = 3  # runs of the start-up command: a difference is only as precise as both times
+LONG = 3.0  # seconds; longer cases run only once
+STARTS = 3  # runs of the start-up command, whose time must be as precise as that of the case
 
 
 @dataclass(frozen=True)
 class Row:
-    """The result of one case; ``seconds`` is None if its time does not count."""
+    """The result of one case; ``seconds`` is None if the time does not count."""
 
     name: str
     seconds: float | None
@@ -150,7 +150,7 @@ class _Entry:
 
 
 def compete(group: Group, sizes: Sizes, tell: Callable[[str], None]) -> Outcome:
-    """Run all cases in turn, so that noise on the machine affects all of them alike."""
+    """Run all cases in turn, so that noise on the machine affects them equally."""
     entries = [_Entry(case) for case in group.cases]
     playing = entries
     for turn in range(sizes.repeats * group.repeats):
@@ -170,7 +170,7 @@ def compete(group: Group, sizes: Sizes, tell: Callable[[str], None]) -> Outcome:
 
 
 def verdict(asked: Asked, rows: tuple[Row, ...]) -> Verdict:
-    """Compute a target ratio from the rows whose times count."""
+    """Compute the ratio for a target from the rows whose times count."""
     known = {
         row.name: value
         for row in rows

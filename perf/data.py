@@ -1,4 +1,4 @@
-"""The data sets: files with their names on LIBSVM's page, or generated data of the same shape."""
+"""The data sets: files named as on the LIBSVM data page, or generated data of the same shape."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Problem:
 
 
 class Data:
-    """Find, generate, truncate and compress the files of one run, in one folder."""
+    """Find, generate, truncate and compress the files of one run in one folder."""
 
     def __init__(self, folder: Path, given: Path | None, sizes: Sizes) -> None:
         self._folder = folder
@@ -42,17 +42,17 @@ class Data:
         self._sizes = sizes
 
     def sized(self, sizes: Sizes) -> Data:
-        """Return the same data with other sizes, in a separate folder."""
+        """Return the same data with different sizes, in a separate folder."""
         folder = self._folder / f"{sizes.rows_pos}+{sizes.rows_unl}"
         folder.mkdir(exist_ok=True)
         return Data(folder, self._given, sizes)
 
     def describe(self, name: str) -> str:
-        """Say in the tables where a data set comes from."""
+        """Return the origin of a data set, for the tables."""
         return name if self._find(name) else f"generated in the shape of {name}"
 
     def plain(self, name: str) -> Path:
-        """Return the data set as plain text."""
+        """Return the path of the data set as uncompressed text."""
         source = self._find(name)
         if source is not None and source.suffix != ".gz":
             return source
@@ -67,7 +67,7 @@ class Data:
         return self._made(name, make)
 
     def gzipped(self, path: Path) -> Path:
-        """Return the file compressed by gzip at its default level, or the given .gz file."""
+        """Return a gzip-compressed copy of the file (default level), or the given .gz file."""
         source = self._find(path.name)
         if source is not None and source.suffix == ".gz":
             return source
@@ -79,7 +79,7 @@ class Data:
         return self._made(f"{path.name}.gz", make)
 
     def head(self, path: Path, n_rows: int) -> Path:
-        """Return a file with the first ``n_rows`` rows, repeating the source if it has fewer."""
+        """Return a file with the first ``n_rows`` rows; a shorter source is repeated."""
 
         def make(target: Path) -> None:
             with target.open("wb") as out:
@@ -112,7 +112,7 @@ class Data:
 
         folder = self._made(f"{name}.problem", make)
         positives, unlabeled = folder / "pos.svm", folder / "unl.svm"
-        # test rows may have features that no training row has
+        # test rows may have features that are absent from all training rows
         n_features = max(
             read_file(str(path)).rows.max_index for path in (positives, unlabeled, test)
         )
@@ -142,7 +142,7 @@ def _generated(name: str, sizes: Sizes) -> Block:
 
 
 def _terrain(rng: np.random.Generator, n_rows: int) -> Block:
-    """Generate data like covtype: ten numbers, 1 of 4 and 1 of 40 indicators; two equal classes."""
+    """Generate data like covtype: 10 numbers, 1 of 4 and 1 of 40 indicators, balanced classes."""
     features = np.zeros((n_rows, 54))
     features[:, :10] = np.round(rng.random((n_rows, 10)), 6)
     rows = np.arange(n_rows)
@@ -154,7 +154,7 @@ def _terrain(rng: np.random.Generator, n_rows: int) -> Block:
 
 def _pictures(rng: np.random.Generator, n_rows: int) -> Block:
     """Generate data like mnist: ten classes, 780 features, 19 % non-zero, gray levels / 255."""
-    # the same patterns for training and test sets, so that models carry over
+    # training and test sets have the same patterns, so that models generalize
     chances = np.random.default_rng(0).beta(0.35, 1.5, (10, 780))
     labels = rng.integers(0, 10, n_rows)
     present = rng.random((n_rows, 780)) < chances[labels]

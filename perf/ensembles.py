@@ -1,4 +1,4 @@
-"""One set of bags: what programs need to train on it, and the values members should have."""
+"""A set of bags, with the inputs that each program needs and the members' expected values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from resvm_cli.tables.inputs import read_file
 
 
 class Ensemble:
-    """An ensemble with one kernel on one P and U, trained by resvm and by any peer."""
+    """An ensemble with one kernel on one P and U, to be trained by resvm and by its peers."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Ensemble:
 
     @cached_property
     def bags(self) -> Path:
-        """A file for the peers: bags as resvm draws them, with its penalties and kernel."""
+        """A file for the peers with the bags, penalties and kernel that resvm uses."""
         path = self.folder / "bags.npz"
         manifest = self._manifest("libsvm")
         sizes, group = self.bench.sizes, manifest["groups"][0]
@@ -110,7 +110,7 @@ class Ensemble:
 
     @cached_property
     def bag_files(self) -> list[Path]:
-        """One file per bag, for programs that accept nothing else."""
+        """One file per bag, for programs that can only train on files."""
         folder = self.folder / "bags"
         folder.mkdir(exist_ok=True)
         positives = read_file(str(self.problem.positives)).rows
@@ -128,7 +128,7 @@ class Ensemble:
 
     @cached_property
     def parameters(self) -> dict[str, np.ndarray]:
-        """The contents of the bags file."""
+        """The contents of the file with the bags."""
         with np.load(self.bags) as bags:
             return dict(bags)
 
@@ -154,9 +154,9 @@ class Ensemble:
         return np.load(path)
 
     def fresh(self, path: Path) -> None:
-        """Move the output of an earlier run aside until the end.
+        """Move the output of an earlier run aside instead of deleting it.
 
-        ext4 is slow at creating files right after many were removed, which is not what users do.
+        ext4 creates files slowly right after many were deleted, which would distort the times.
         """
         if path.exists():
             self._n_aside += 1

@@ -1,8 +1,9 @@
 """Measure how time and memory grow: ``python -m perf.growth --data-dir DIR``.
 
-Each table varies one size: rows of U, members, rows of P, features. The commands run with one
-thread. Short ones are repeated, and the fastest run counts. The exponent compares the two largest
-sizes, without the time of the smallest: it is 1 if twice the size takes twice as long.
+Each table varies one size: rows of U, members, rows of P, or features. Commands run with one
+thread. Short commands are repeated, and the fastest run counts. The exponent is computed from the
+two largest sizes, after subtracting the time of the smallest size. It is 1 if doubling the size
+doubles the time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from studies.markdown import markdown_table, put_between_marks
 SHORT = 3.0  # seconds; longer runs are not repeated
 TURNS = 2
 BAG = ("--n-pos", "10", "--n-unl", "100")
-ENTRIES = 100  # of each row of the text whose features vary
+ENTRIES = 100  # features drawn per row for the table that varies the number of features
 RESVM = str(Path(sys.executable).with_name("resvm"))
 
 
@@ -63,7 +64,7 @@ class Growth:
         return [size for size in sizes if size <= self.largest]
 
     def measured(self, *words: object, model: bool = False) -> Run:
-        """Run a command until its time is known; the model of the last run is ``self.model``."""
+        """Run a command, repeatedly if it is short; store the path of the last model."""
         runs: list[Run] = []
         while len(runs) < TURNS and (not runs or runs[0].seconds < SHORT):
             output: tuple[object, ...] = ()
@@ -136,7 +137,7 @@ def features(growth: Growth) -> list[Line]:
 
 
 def _write_sparse_rows(path: Path, n_rows: int, n_features: int, seed: int) -> None:
-    """Write rows whose features are drawn uniformly; those of P are shifted a little."""
+    """Write rows with uniformly drawn features; values in P are shifted a little."""
     rng = np.random.default_rng(seed)
     with path.open("w") as out:
         for _ in range(n_rows):

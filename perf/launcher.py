@@ -1,8 +1,8 @@
 """Run the steps of one case and report how long they took and how much memory they used.
 
-This is a separate, small process because Linux attributes the memory of the parent to a new program
-until it is loaded (exec keeps the old peak), so a harness full of arrays would report its own size
-for every program. Reads one JSON object from stdin and writes one to stdout.
+This is a separate, small process because Linux counts the memory of the parent toward the peak of a
+new program (exec keeps the old peak). A benchmark process full of arrays would therefore report its
+own size for every program. The launcher reads one JSON object from stdin and writes one to stdout.
 """
 
 import json

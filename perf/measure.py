@@ -1,4 +1,4 @@
-"""Run one case in separate processes; measure time and peak memory, and check the exit code."""
+"""Run one case in separate processes, measure time and peak memory, and check exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
 )
 
-# Steps run one after the other. A step is a pipeline of programs, a program a list of arguments.
+# Steps run one after the other. A step is a pipeline of programs; a program is a list of arguments.
 Steps: TypeAlias = Sequence[Sequence[Sequence[str]]]
 
 
@@ -30,7 +30,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """The cost of one run of a case."""
+    """The time and memory used by one run of a case."""
 
     seconds: float
     peak_mb: float
@@ -38,7 +38,7 @@ class Run:
 
 
 def command(*arguments: object) -> Steps:
-    """Return the steps of a single program."""
+    """Return the steps for running a single program."""
     return [[[str(argument) for argument in arguments]]]
 
 
@@ -61,7 +61,7 @@ def run(
             "environment": environment,
             "timeout": timeout,
         }
-        # -I -S: load only the interpreter, which keeps the launcher small
+        # -I -S keep the launcher small: only the interpreter is loaded
         done = subprocess.run(
             [sys.executable, "-I", "-S", str(LAUNCHER)],
             input=json.dumps(task).encode(),

@@ -1,10 +1,10 @@
 """Time one cell of the paper against scikit-learn: ``python -m perf.paper_cell --data-dir DIR``.
 
 The cell is mnist, digit 7, semi-supervised, with the paper's protocol. For each method, the time of
-resvm on one core is compared with a loop over scikit-learn's SVC that trains the same bags on the
-same folds and scores the held-out rows. The loop is timed for two candidates per method, with the
-smallest and the largest bags of the grid; their mean time is multiplied by the number of candidates
-that resvm tried.
+resvm on one core is compared with that of a loop over scikit-learn's SVC, which trains on as many
+bags of the same sizes in as many folds and scores the held-out rows. The loop is timed for the
+candidates with the smallest and the largest bags of the grid. The mean of the two times is
+multiplied by the number of candidates that resvm tried.
 """
 
 from __future__ import annotations

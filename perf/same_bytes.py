@@ -1,7 +1,8 @@
 """Check that two resvm programs write the same bytes: ``python -m perf.same_bytes BEFORE AFTER``.
 
-Use it for a change that must not affect results. Both programs run the same commands in separate
-folders, with the same relative paths, each on its own output; then every file is compared.
+Use it to test a change that must not affect results. Both programs run the same commands with the
+same relative paths, but in separate folders and on their own earlier outputs. Then all files are
+compared.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-TIMES = "timings.jsonl"  # seconds, which differ in every run
-PROGRESS = re.compile(r", \d+ s\b")  # a line printed every ten seconds or so
+TIMES = "timings.jsonl"  # contains times, which differ in every run
+PROGRESS = re.compile(r", \d+ s\b")  # progress lines, which depend on the speed
 TIMEOUT = 900.0
 NAMES_TOLD = 6
 
@@ -58,8 +59,8 @@ DRAWS = (
     Draw("cancer", "breast-cancer_scale", 4, 50, 200, 0.3, (100, 100)),
     Draw("ijcnn1", "ijcnn1", 1, 100, 10_000, 0.1),
 )
-# Not in the paper: more positives than a model stores out-of-bag values for, so that it stores a
-# random sample; and rows that are in a bag because a copy of them is.
+# Cases not in the paper: so many positives that a model stores out-of-bag values only for a random
+# sample, and duplicate rows, which count as seen if a copy of them is in the bag.
 SPECIAL_DRAWS = (
     Draw("many positives", "ijcnn1", 1, 1_500, 10_000, 0.1, (1_000, 1_000)),
     Draw("repeated rows", "breast-cancer_scale", 4, 50, 200, 0.3, (100, 100), copies=2),
@@ -152,14 +153,14 @@ def run(program: Path, folder: Path, name: str, arguments: list[str]) -> None:
 
 
 def prepare(program: Path, folder: Path, draw: Draw, source: Path) -> None:
-    """Draw P, U and test rows; write P and U also as one file with ids; compress the test rows."""
+    """Draw P, U and test rows, write P and U to one file with ids, and compress the test rows."""
     folder.mkdir(parents=True)
     run(program, folder, "simulate", ["simulate", *draw.arguments(source), "-o", "data"])
     positives = (folder / "data/pos.svm").read_text().splitlines() * draw.copies
     (folder / "data/pos.svm").write_text("".join(f"{line}\n" for line in positives))
     unlabeled = (folder / "data/unl.svm").read_text().splitlines()
     rows = [f"{line} # row{number}" for number, line in enumerate(positives + unlabeled)]
-    # spread P among U, so that the order of rows differs from that of two files
+    # mix P and U, so that rows are not in the same order as in the two files
     (folder / "all.svm").write_text("".join(f"{row}\n" for row in sorted(rows, key=_shuffling)))
     (folder / "known.txt").write_text("".join(f"row{n}\n" for n in range(len(positives))))
     test = (folder / "data/test.svm").read_bytes()
@@ -167,12 +168,12 @@ def prepare(program: Path, folder: Path, draw: Draw, source: Path) -> None:
 
 
 def _shuffling(row: str) -> str:
-    """Return the row reversed: sorting by the last digits of row numbers separates neighbors."""
+    """Return the row reversed as a sort key, which separates neighboring rows."""
     return row[::-1]
 
 
 def written(folder: Path) -> set[Path]:
-    """Return every file below a folder except the timings."""
+    """Return all files below a folder except those with timings."""
     return {
         path.relative_to(folder)
         for path in folder.rglob("*")
@@ -191,7 +192,7 @@ def differences(before: Path, after: Path, files: set[Path]) -> Iterator[str]:
 
 
 def describe(old: Path, new: Path) -> str:
-    """Say what differs between two files: JSON keys, table columns, or else lines."""
+    """Describe how two files differ, by JSON keys, table columns or lines."""
     texts = [path.read_text(errors="replace") for path in (old, new)]
     old_lines, new_lines = (text.splitlines() for text in texts)
     lines = list(zip_longest(old_lines, new_lines, fillvalue=""))
@@ -214,7 +215,7 @@ def _keys(pairs: Iterable[tuple[object, object]]) -> str:
 
 
 def _columns(lines: list[tuple[str, str]], unequal: list[int]) -> str:
-    """Name the columns that differ, if both files have the same header line."""
+    """Name the columns that differ if both files have the same header line."""
     header = lines[0][0]
     mark = next((mark for mark in "\t," if mark in header), None)
     if mark is None or " " in header or 0 in unequal:
@@ -276,7 +277,7 @@ def compare(draw: Draw, text: str, programs: dict[str, Path], folder: Path, sour
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Compare on every requested data set; return 1 if anything differs."""
+    """Compare the programs on each requested data set; return 1 if any file differs."""
     given = arguments(argv)
     programs = {"before": given.before.absolute(), "after": given.after.absolute()}
     works = [(draw, TRAIN + PREDICT + TUNE + RANK + SCORE) for draw in DRAWS]

@@ -1,9 +1,9 @@
 """Measure the speedup from a second core: ``python -m perf.scaling --data-dir DIR``.
 
-The same work is done by one thread, by two threads, by a Dask cluster on loopback with one and with
-two workers, and by two independent processes at once, which show the limit of the machine. The
-variants take turns, and the fastest run of each counts. Speedups are relative to one thread, or to
-one worker for the cluster. All variants must write the same bytes.
+The same work is done by one thread, by two threads, and by a Dask cluster on loopback with one and
+with two workers. It is also done by two independent processes at the same time, which shows the
+limit of the machine. The variants take turns, and the fastest run of each counts. Speedups are
+relative to one thread or, for the cluster, to one worker. All variants must write the same bytes.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def environment() -> dict[str, str]:
 
 
 class Bench:
-    """A folder with P, U and numbered outputs, which are not removed between runs.
+    """A folder with P, U and numbered outputs, which are kept between runs.
 
-    On ext4, creating a file takes ten times as long right after others were deleted.
+    On ext4, creating a file takes ten times as long right after files were deleted.
     """
 
     def __init__(self, folder: Path, data_dir: Path) -> None:
@@ -89,7 +89,7 @@ class Bench:
         self._run(*words, "--test-pos", "10", "--test-neg", "10", outputs=["data"])
 
     def _run(self, *words: str, outputs: Sequence[str]) -> float:
-        """Run one program per output at once; return the seconds until the last one has ended."""
+        """Run one program per output, all at once; return the seconds until the last one ends."""
         program = str(Path(sys.executable).with_name("resvm"))
         started = time.monotonic()
         processes = [

@@ -1,4 +1,4 @@
-"""How much work one run of the measurements does."""
+"""Sizes that determine how much work one run of the measurements does."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Sizes:
     rows_unl: int = 2_000
     n_pos: int = 10
     n_unl: int = 100
-    generated_rows: int = 20_000  # of a labeled data set that is not in the data directory
+    generated_rows: int = 20_000  # in place of a labeled data set that is not in the data directory
     parse_rows: int | None = None  # None: the whole file
     test_rows: int = 10_000
     probe_rows: int = 500  # rows on which each member's values are compared
     long_rows: int = 1_000_000
     short_rows: int = 100_000
-    part_rows: tuple[int, int] = (5_000, 20_000)  # if all rows take a peer too long
-    part_members: tuple[int, int] = (2, 8)  # if all members take a peer too long
-    large_members: int = 40  # with larger bags
-    large_rows: tuple[int, int] = (1_000, 40_000)  # of P and U, from which bags are drawn
+    part_rows: tuple[int, int] = (5_000, 20_000)  # for peers that would take too long on all rows
+    part_members: tuple[int, int] = (2, 8)  # for peers that would take too long for all members
+    large_members: int = 40  # number of members with larger bags
+    large_rows: tuple[int, int] = (1_000, 40_000)  # rows of P and U for the larger bags
     large_bag: tuple[int, int] = (100, 1_000)
     large_test_rows: int = 20_000
     hard_rows: tuple[int, int] = (1_000, 20_000)

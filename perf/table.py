@@ -1,4 +1,4 @@
-"""Format outcomes as text for a terminal, as Markdown and as JSON."""
+"""Format results as text for a terminal, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Table:
-    """The outcomes of all groups of one kind of work."""
+    """The results of all groups for one kind of work."""
 
     name: str
     title: str

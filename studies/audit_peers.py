@@ -1,11 +1,12 @@
-"""Audit P with cleanlab on stored draws.
+"""Audit P with cleanlab on stored draws, for comparison with resvm.
 
 ``python -m studies.audit_peers --data-dir DIR --store DIR`` takes the draws of
-``studies.promise_draws`` whose P is contaminated and labeled at random. It computes the label
+``studies.promise_draws`` with contaminated P and random labeling. It computes the label
 quality of each row of P from the cross-validated probabilities of three classifiers, and stores it
-next to the draws; stored values are not computed again. The printed table shows, for each task, the
-average precision at finding false rows of P and the gain of resvm, paired by draw. cleanlab is
-needed only if something is left to compute; it is not a dependency of resvm (pip install cleanlab).
+next to the draws. Stored values are not computed again. For each task, the printed table shows the
+average precision at finding false rows of P, and by how much resvm is better, paired by draw.
+cleanlab is not a dependency of resvm and is needed only to compute missing values (pip install
+cleanlab).
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def quality(cell: Cell, folder: Path, name: str) -> np.ndarray:
 
 
 def audited(cell: Cell, store: Path) -> dict[str, float] | None:
-    """Return each auditor's average precision on false rows of P; None if one was not run."""
+    """Return the average precision of each auditor on false rows of P; None if any was not run."""
     from sklearn.metrics import average_precision_score
 
     paths = {name: store / f"{cell.name}.{name}.npy" for name in CLASSIFIERS}

@@ -1,8 +1,9 @@
-"""Does ``rank`` say that a baseline is as good as the ensemble where it is, and only there?
+"""Does ``rank`` note that a baseline is as good as the ensemble when it is, and only then?
 
 ``python -m studies.baseline_notes --data-dir DIR --log FILE`` ranks draws of the tasks of
-``studies.pu_tasks`` and made sets in which a baseline is hard to beat. The truth is the ROC AUC of
-the hidden positives among U: a note is right if the baseline's is at least the ensemble's.
+``studies.pu_tasks`` and of synthetic sets in which a baseline is hard to beat. The true ROC AUC is
+that of the hidden positives in U. A note is correct if the true ROC AUC of the baseline is at least
+that of the ensemble.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ Made = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
 def noise(rng: np.random.Generator, truth: np.ndarray) -> np.ndarray:
-    """Features that tell nothing."""
+    """Features that are unrelated to the class."""
     return rng.normal(size=(len(truth), 20))
 
 
 def one_feature(rng: np.random.Generator, truth: np.ndarray) -> np.ndarray:
-    """One feature among 200 decides."""
+    """Only one of 200 features depends on the class."""
     matrix = rng.normal(size=(len(truth), 200))
     matrix[:, 0] += 2.0 * truth
     return matrix
 
 
 def clusters(rng: np.random.Generator, truth: np.ndarray) -> np.ndarray:
-    """Positives are in 40 tight clusters, spread like the negatives."""
+    """Positives form 40 tight clusters, spread over the region of the negatives."""
     matrix = rng.normal(size=(len(truth), 10))
     centers = rng.normal(size=(40, 10))[rng.integers(40, size=len(truth))]
     return np.where(truth[:, None], centers + 0.2 * rng.normal(size=matrix.shape), matrix)
 
 
 def large_noise(rng: np.random.Generator, truth: np.ndarray) -> np.ndarray:
-    """Two features decide, but one that tells nothing is 1000 times as large; not scaled."""
+    """Two features depend on the class, but an unrelated one is 1000 times as large; not scaled."""
     matrix = rng.normal(size=(len(truth), 10))
     matrix[:, :2] += 1.5 * truth[:, None]
     matrix[:, 2] *= 1000
@@ -76,7 +77,7 @@ def drawn_rows(name: str, a: float, number: int, folder: Path) -> tuple[Any, ...
 
 
 def judged(name: str, a: float, number: int, folder: Path) -> dict[str, Any]:
-    """Rank one draw; return each baseline's difference and its true difference."""
+    """Rank one draw; return the estimated and the true difference from each baseline."""
     matrix, labels, truth, options = drawn_rows(name, a, number, folder)
     options = {"auto": True, "scale": "auto", **options}
     model = resvm_cli.fit(matrix, labels, decision="mean", seed=number, jobs=1, **options)
@@ -108,7 +109,7 @@ def is_noted(found: dict[str, Any]) -> bool:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Count notes, by the kind of set."""
+    """Count notes by kind of data set."""
     kinds = {name: [one for one in records if one["task"] == name] for name in MADE}
     for a in sorted({one["a"] for one in records}):
         some = [one for one in records if one["a"] == a and one["task"] not in MADE]

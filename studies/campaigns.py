@@ -1,4 +1,4 @@
-"""Simulated campaigns: five rounds of 96 tests, each batch chosen with all earlier outcomes.
+"""Simulate campaigns: five rounds of 96 tests; each batch is chosen using all earlier outcomes.
 
     python -m studies.campaigns --data-dir DIR --log LOG [--sets judged] [--draws 0:10]
     python -m studies.campaigns --log LOG [--markdown docs/quality.md]
@@ -6,20 +6,21 @@
 A draw is a pool of at most 2,500 rows, 6 % of them positive, of which 20 are known. Strategies:
 
 - next: ``rank --next 96``, with tested negatives as known negatives;
-- greedy: the first 96 rows of ``rank``, with known negatives;
-- ignoring: the first 96 rows of ``rank``; tested negatives stay in U, but are not tested again;
-- NAPU-bagging: the mean of SVCs of all of P against all known negatives and as many rows of U as P
-  has, drawn for each SVC (IJMS 2024, 25:8239);
-- SVC: an SVC of P against the tested negatives, in the first round against random rows of U;
-- random: 96 rows at random.
+- greedy: the top 96 rows of ``rank``, with tested negatives as known negatives;
+- ignoring: the top 96 rows of ``rank``; tested negatives stay in U, but are not tested again;
+- NAPU-bagging: the mean of several SVCs, each trained on P against all known negatives and a new
+  sample of U of the same size as P (IJMS 2024, 25:8239);
+- SVC: one SVC trained on P against the tested negatives or, in the first round, against random rows
+  of U;
+- random: 96 random rows.
 
-Every strategy has the same kernel: rbf with gamma 1 / (features x variance) of standardized
-features, or tanimoto for molecules. Penalties of classes are balanced.
+All strategies use the same kernel: rbf with gamma 1 / (features x variance) of standardized
+features, or tanimoto for molecules. Penalties are balanced between the classes.
 
-Besides the positives found, each round counts how many of the 30 kinds of positives are among them
-(clusters of the pool's positives by complete linkage of kernel distances), and how many tests of
-the batch were spent on near-duplicates of an earlier row of the same batch, as ``--next`` defines
-them, but within the whole pool.
+The positives of a pool are clustered into 30 kinds by complete linkage of kernel distances. Each
+round records how many positives, and how many kinds of positives, have been found. It also records
+how many tests of the batch were spent on near-duplicates of an earlier row in the same batch.
+Near-duplicates are defined as in ``--next``, but relative to the whole pool.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ POOL, POSITIVE, KNOWN = 2500, 0.06, 20
 ROUNDS, BATCH = 5, 96
 MEMBERS = 30
 KINDS = 30
-# The rules were chosen on the first half, before anything was run on the second.
+# The rules were chosen on the first group of sets, before anything was run on the second.
 SETS = {
     "chosen": (
         *("tox21 NR-AhR", "optdigits 9", "phoneme", "a9a", "segment 5", "yeast1", "banana"),
@@ -61,7 +62,7 @@ REPLICATES = 2000
 
 
 class Pool:
-    """The rows of a campaign, their true classes, and what is known of them: 1, -1 or 0."""
+    """The rows of a campaign, their true classes, and their known classes: 1, -1 or 0 (unknown)."""
 
     def __init__(self, name: str, draw: int, folder: Path) -> None:
         task = TASKS[name]
@@ -93,7 +94,7 @@ class Pool:
 
     @property
     def open(self) -> np.ndarray:
-        """The rows that have not been tested."""
+        """The rows whose class is not known yet."""
         return np.flatnonzero(self.known == 0)
 
     def test(self, rows: np.ndarray) -> None:
@@ -114,7 +115,7 @@ class Pool:
 
 
 def kinds_of(positive: np.ndarray, distances: np.ndarray) -> np.ndarray:
-    """Return the number of the cluster of each positive row, -1 for others."""
+    """Return the cluster number of each positive row, and -1 for other rows."""
     own = distances[np.ix_(positive, positive)]
     tree = linkage(own[np.triu_indices(len(positive), 1)], "complete")
     kinds = np.full(len(distances), -1)
@@ -123,11 +124,11 @@ def kinds_of(positive: np.ndarray, distances: np.ndarray) -> np.ndarray:
 
 
 def campaign(strategy: str, name: str, draw: int, folder: Path) -> dict[str, Any]:
-    """Return the positives found, their kinds and tests of near-duplicates after each round."""
+    """Run a campaign; return positives found, their kinds and near-duplicates for each round."""
     pool = Pool(name, draw, folder)
     rng = np.random.default_rng([7, draw])
     values = pool.kernel()
-    distances = np.maximum(2 - 2 * values, 0)  # every row's kernel value with itself is 1
+    distances = np.maximum(2 - 2 * values, 0)  # the kernel of every row with itself is 1
     near = distances <= NEAR * np.median(distances)
     kinds = kinds_of(np.flatnonzero(pool.truth), distances)
     start = pool.known == 1
@@ -180,11 +181,14 @@ def by_svc(pool: Pool, values: np.ndarray, rng: Any, *, bags: bool) -> np.ndarra
     return pool.open[np.argsort(-total, kind="stable")[:BATCH]]
 
 
-Cells = dict[tuple[str, int], np.ndarray]  # by set and draw
+Cells = dict[tuple[str, int], np.ndarray]  # keys are data set and draw
 
 
 def by_strategy(records: list[dict[str, Any]], key: str) -> dict[str, Cells]:
-    """Return a figure of each round on common cells; "found" in percent of the hidden positives."""
+    """Return a figure of each round on the cells that all strategies have.
+
+    "found" is in percent of the hidden positives.
+    """
     figures: dict[str, Cells] = {name: {} for name in STRATEGIES}
     for one in records:
         scale = 100 / one["of"] if key == "found" else 1.0
@@ -195,7 +199,7 @@ def by_strategy(records: list[dict[str, Any]], key: str) -> dict[str, Cells]:
 
 
 def interval(differences: Cells) -> np.ndarray:
-    """Return 95 % intervals of mean differences over sets; draws are resampled within each."""
+    """Return 95 % intervals of mean differences over sets, resampling draws within each set."""
     rng = np.random.default_rng(0)
     by_set: dict[str, list[np.ndarray]] = defaultdict(list)
     for (name, _), values in differences.items():

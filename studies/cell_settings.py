@@ -2,8 +2,8 @@
 
 ``python -m studies.cell_settings --data-dir DIR --task ijcnn1 gamma=1 c_unl=100 w_pos=0.02 n_pos=50
 n_unl=1000 --vary gamma=0.3,3 --vary n_pos=25,100`` runs resvm with these values on the draws of the
-paper's protocol, then with one value changed at a time. This shows whether a cell below the
-published interval was badly tuned, badly drawn, or cannot do better.
+paper's protocol, then changes one value at a time. If a cell is below the published interval, this
+shows whether tuning, the draw or the method is the reason.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def variants(
 
 
 def areas(data: BenchmarkData, cell: Cell, params: MethodParameters) -> tuple[float, float]:
-    """Return the trapezoidal PR area and the average precision on the test rows, in percent."""
+    """Return the trapezoidal PR AUC and the average precision on the test rows, in percent."""
     drawn = data.draw(cell)
     known = MemoryData(drawn.positives, drawn.unlabeled, groups=drawn.groups)
     seeded = replace(params, seed=cell.seed(data.seed))

@@ -1,11 +1,11 @@
 """Which informed settings should ``--auto`` try, and how many should it pool?
 
-``python -m studies.informed_lists --data-dir DIR --folder DIR`` scores every setting of a wide list
-out of bag, as ``--auto`` does, for each draw of ``studies.pu_tasks``, trains it, and stores the
-values of the test rows. From these files, the results of any shorter list and committee size are
-computed without further training. The last table leaves out one data set at a time and shows the
-list and size that are best on the others, and their gain on the one left out. Existing files are
-not computed again.
+``python -m studies.informed_lists --data-dir DIR --folder DIR`` takes draws from
+``studies.pu_tasks``. For each draw, it scores every setting of a wide list out of bag, as
+``--auto`` does, trains a model with it, and stores the values of the test rows. The results of any
+shorter list and any committee size are then computed from these files, without further training.
+The last table leaves out one data set at a time. It shows the list and size that are best on the
+others, and their gain on the one left out. Existing files are not computed again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from studies.pu_tasks import TASKS, Draw, draw
 
 MEMBERS = 20
 CONTAMINATIONS = (0.0, 0.3)
-FIRST_DRAW = 100  # lower numbers are used for docs/quality.md
+FIRST_DRAW = 100  # docs/quality.md uses draws with lower numbers
 PENALTIES = (1.0, 10.0, 100.0)
 GAMMAS = (0.1, 0.3, 1.0, 3.0)
 Bags = tuple[float, float, float]  # fraction of |P|, rows of U per row of P, w_pos
@@ -68,7 +68,7 @@ def weighted(
 
 
 def linear(penalties: Sequence[float], powers: Sequence[float]) -> list[Informed]:
-    """Return settings of linear members, penalties relative to gamma="scale"."""
+    """Return settings with linear members; penalties are relative to gamma="scale"."""
     return [replace(one, linear=True) for one in weighted(TWO, (1.0,), penalties, powers)]
 
 
@@ -121,7 +121,7 @@ class Measured:
     values: dict[Candidate, np.ndarray]  # of the test rows, standardized
 
     def answer(self, settings: Sequence[Informed], kept: int) -> np.ndarray:
-        """Return the values of a committee, pooled with the weights of ``--auto``."""
+        """Return the values of a committee, pooled with the same weights as ``--auto``."""
         scored: dict[Candidate, float] = {}
         for setting in settings:
             if setting in self.scores:
@@ -184,7 +184,7 @@ def measure(task: str, drawn: Draw, seed: int) -> Measured:
 
 
 def save(measured: Measured, path: Path) -> None:
-    """Write the settings in the order of the wide list; equal candidates share a row of values."""
+    """Write settings in the order of the wide list; equal candidates share one row of values."""
     candidates = list(measured.values)
     settings = list(measured.candidates)
     partial = path.with_suffix(".part.npz")
@@ -201,7 +201,7 @@ def save(measured: Measured, path: Path) -> None:
 
 
 def load(path: Path) -> Measured:
-    """Read a file written by ``save``; candidates are identified only by number."""
+    """Read a file written by ``save``, in which candidates have only numbers."""
     with np.load(path, allow_pickle=False) as held:
         settings = [
             Informed(*numbers[:-2], *map(bool, numbers[-2:]))
@@ -223,7 +223,7 @@ def load(path: Path) -> Measured:
 
 
 def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
-    """Return average precision by data set, in percent; tasks of one family are one data set."""
+    """Return average precision by data set, in percent; a family of tasks is one data set."""
     found = defaultdict(list)
     for one in draws:
         values = one.answer(LISTS[way[0]], way[1])
@@ -232,7 +232,7 @@ def by_set(draws: Sequence[Measured], way: Way) -> dict[str, float]:
 
 
 def tables(draws: Sequence[Measured], show: Callable[[str], object] = print) -> None:
-    """Format the results of each list and size, then the choice with each data set left out."""
+    """Show the results of each list and size, then those of leaving out each data set."""
     areas = {way: by_set(draws, way) for way in itertools.product(LISTS, KEPT)}
     former = areas[FORMER_NAME, FORMER_KEPT]
     show(f"{len(draws)} draws of {len(former)} data sets; average precision, mean over data sets\n")

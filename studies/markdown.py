@@ -1,4 +1,4 @@
-"""Markdown tables, and the marks that enclose them in a document."""
+"""Format Markdown tables, and put them between marks in a document."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ BEGIN, END = "<!-- results: written by --markdown -->", "<!-- end of results -->
 
 
 def put_between_marks(path: Path, written: str, study: str = "") -> None:
-    """Replace the text between the marks of a document, or the whole document if it has none.
+    """Replace the text between two marks in a document, or the whole document if it has none.
 
-    If a document has the results of several studies, the first mark of each names it.
+    If a document has the results of several studies, the first mark of each block names the study.
     """
     begin = BEGIN.replace("results", f"results of {study}") if study else BEGIN
     document = path.read_text() if path.exists() else ""
@@ -23,6 +23,6 @@ def put_between_marks(path: Path, written: str, study: str = "") -> None:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format a table with the first column aligned left and the others right."""
+    """Format a table whose first column is left-aligned and whose others are right-aligned."""
     lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

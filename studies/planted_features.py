@@ -1,8 +1,9 @@
-"""Does ``Model.importance`` find the features that matter, compared with a forest?
+"""Does ``Model.importance`` find the features that matter as well as a random forest does?
 
-``python -m studies.planted_features`` plants 5 features among 100. The figure is the ROC AUC of
-importance: 1 if the planted features come first, 0.5 by chance. The forest tells P from U, with
-scikit-learn's permutation importance by ROC AUC on a third of the rows, which it has not seen.
+``python -m studies.planted_features`` draws 100 features, 5 of which determine the class.
+Importance is judged by its ROC AUC for these features: 1 if they all come first, 0.5 by chance. The
+forest is trained on P against U. Its importance is scikit-learn's permutation importance by ROC
+AUC, computed on a held-out third of the rows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def radial(x: np.ndarray) -> np.ndarray:
 
 
 def products(x: np.ndarray) -> np.ndarray:
-    """Each feature alone tells nothing, as in xor."""
+    """A single feature says nothing about the class, as in xor."""
     return x[:, 0] * x[:, 1] + x[:, 2] * x[:, 3] + x[:, 0] * x[:, 4]
 
 
@@ -41,7 +42,7 @@ TRUTHS = (linear, radial, products)
 
 
 def of_model(**options: object) -> Callable[[np.ndarray, np.ndarray, int], np.ndarray]:
-    """Return the importance of features for a model trained with these options."""
+    """Return a function that computes importance with a model trained with these options."""
 
     def importance(x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
         model = resvm_cli.fit(x, y, seed=seed, jobs=1, **options)
@@ -54,7 +55,7 @@ def of_model(**options: object) -> Callable[[np.ndarray, np.ndarray, int], np.nd
 
 
 def of_weights(x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-    """The mean squared factors of members that weight features."""
+    """Compute importance as the sum of squared feature weights over members."""
     model = resvm_cli.fit(x, y, seed=seed, jobs=1, feature_weights="relevance")
     found = np.zeros(x.shape[1])
     for member in model.stored.ensemble.members:

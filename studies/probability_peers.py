@@ -1,8 +1,9 @@
-"""Is the probability of a new row right, compared with pulearn's calibrated models?
+"""Are the predicted probabilities of new rows as accurate as those of pulearn's models?
 
 ``python -m studies.probability_peers --data-dir DIR`` draws P, U and test rows from the tasks of
-``studies.pu_tasks``, with clean P and the true b given to every method. Test rows are drawn like U.
-pulearn's models are for rows drawn from P and U together, so their odds are moved to b as well.
+``studies.pu_tasks``. P is clean, and every method is given b, the true fraction of positives in U.
+Test rows are drawn like U. pulearn's models predict for rows drawn from P and U combined, so their
+odds are adjusted to b.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from studies.pu_peers import FOLDS, Matrices
 from studies.pu_tasks import TASKS, Draw, draw
 
 N_BINS = 10
-# half of them overlap
+# in half of these tasks, the classes overlap
 CHOSEN = (
     *("synthetic", "mnist 7", "mushrooms 1", "svmguide1", "optdigits 8", "segment 5", "spambase"),
     *("a9a", "australian", "covtype", "german", "magic", "phoneme", "yeast1"),
@@ -28,7 +29,7 @@ CHOSEN = (
 
 
 def brier_and_calibration(chances: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """Return the Brier score and the expected calibration error over bins of equal size."""
+    """Return the Brier score and the expected calibration error with bins of equal size."""
     order = np.argsort(chances, kind="stable")
     gaps = [
         len(some) * abs(chances[some].mean() - truth[some].mean())
@@ -38,7 +39,7 @@ def brier_and_calibration(chances: np.ndarray, truth: np.ndarray) -> tuple[float
 
 
 def moved_to_b(chances: np.ndarray, drawn: Draw) -> np.ndarray:
-    """Move the odds from the fraction of positives in P and U together to that in U."""
+    """Adjust the odds from the fraction of positives in P and U combined to that in U."""
     n_pos, n_unl, b = len(drawn.positives), len(drawn.unlabeled), drawn.prior
     both = (n_pos + b * n_unl) / (n_pos + n_unl)
     factor = b / (1 - b) * (1 - both) / both

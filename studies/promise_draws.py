@@ -1,9 +1,10 @@
-"""Store out-of-bag values of draws whose true classes are known, to compare estimates with.
+"""Store out-of-bag values for draws with known classes, to check estimates against.
 
 ``python -m studies.promise_draws --data-dir DIR --store DIR`` draws P and U from the tasks of
-``studies.pu_tasks``, with clean and contaminated P, labeled at random or by their features. For
-each draw it stores the out-of-bag values that ``resvm rank`` would use, and the values of negatives
-that no member was trained on. Draws already in the store are skipped.
+``studies.pu_tasks``. P is clean or contaminated, and the rows in it are chosen at random or
+depending on their features. For each draw, it stores the out-of-bag values that ``resvm rank``
+would use, and the values of negatives that no member was trained on. Draws already in the store are
+skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from studies.pu_tasks import TASKS, labeled
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 LABELINGS = ("random", "biased")
-OTHER_FRACTIONS = (0.05, 0.4)  # positive fractions of U; every second draw uses one
+OTHER_FRACTIONS = (0.05, 0.4)  # fractions of positives in U; every second draw uses one of them
 N_POS = (200, 50, 20)
 N_UNL, N_NEGATIVES = 2000, 300
 
@@ -48,7 +49,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Identifies the random draw; file names also contain the size of P."""
+        """A name for the random draw; file names also include the size of P."""
         task = self.task.replace(" ", "_")
         return f"{task}-{self.contamination:g}-{self.labeling}-{self.number}"
 
@@ -69,14 +70,14 @@ class Drawn:
 
 
 def drawn(cell: Cell, folder: Path) -> Drawn:
-    """Draw the rows of a cell; they depend only on its fields."""
+    """Draw the rows of a cell, which depend only on its fields."""
     task = TASKS[cell.task]
     rows, truth = labeled(task, folder)
     share = task.hidden
     if cell.number % 2:
         share = OTHER_FRACTIONS[cell.number // 2 % 2]
     n_true, n_false = int(truth.sum()), int((~truth).sum())
-    # leave some rows of both classes for the negatives
+    # leave some rows for the negatives
     n_pos = min(cell.n_pos, n_true // 3)
     n_unl = int(min(N_UNL, 0.9 * (n_true - n_pos) / share, 0.75 * n_false / (1 - share)))
     sizes = Sizes(n_pos, n_unl, cell.contamination, share, 0, None)
@@ -95,7 +96,10 @@ def drawn(cell: Cell, folder: Path) -> Drawn:
 
 
 def evaluate(cell: Cell, some: Drawn) -> dict[str, np.ndarray]:
-    """Compute what ``resvm rank`` does by default: search for settings, rank by mean values."""
+    """Compute the values of ``resvm rank`` with its default options.
+
+    By default, it searches for settings and ranks by mean values.
+    """
     data = MemoryData(some.positives, some.unlabeled, scale="auto")
     run = Run(jobs=1)
     params = MethodParameters(seed=cell.number)

@@ -1,8 +1,8 @@
-"""Do the figures that ``resvm rank`` states hold?
+"""Are the estimates that ``resvm rank`` reports correct?
 
 ``python -m studies.promise_quality --store DIR`` reads the files of ``studies.promise_draws`` and
-compares what is stated with the truth, at several ranks. Two constants of the rule were chosen on
-such draws, so each data set is judged by the constants chosen on all others.
+compares the estimates with the truth at several ranks. Two constants of the method were chosen on
+such draws, so each data set is evaluated with constants chosen on all others.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from studies.pu_tasks import TASKS
 
 FDR = 0.1
 DEPTHS = (10, 20, 50, 100, 200)
-# Candidates for OVERLAP_SPREAD and ERROR_SPREAD; bounds become wider along the list.
+# Candidates for OVERLAP_SPREAD and ERROR_SPREAD, in order of increasingly wide bounds.
 CONSTANTS = ((1.0, 1.0), (1.0, 2.0), (1.5, 2.0), (2.0, 2.0), (2.0, 3.0), (3.0, 3.0))
-# Required of the constants, on the sets they are chosen on.
+# Limits that the constants must meet on the data sets they are chosen on.
 MAX_BELOW, MAX_BELOW_RARE, MAX_FALSE = 0.04, 0.08, 0.125
 RARE = 0.07  # fraction of U that is positive
-SEPARATE = 0.95  # mean ROC area of the true classes in U
+SEPARATE = 0.95  # mean ROC AUC of the true classes in U
 N_TESTED = 30
 
 
 @dataclass(frozen=True)
 class Stated:
-    """Bounds and errors at the ranks checked, and the false fraction of the list of --fdr."""
+    """Bounds and errors at several ranks, and the fraction of false rows in the --fdr list."""
 
     errors: tuple[float, ...] = ()
-    below: int = 0  # ranks at which the truth lies below the bounds
+    below: int = 0  # number of ranks at which the true precision is below the bounds
     above: int = 0
     lows: tuple[float, ...] = ()
     false: float | None = None
@@ -47,20 +47,20 @@ class Stated:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is stated of one draw."""
+    """What is estimated for one draw."""
 
     task: str
     contamination: float
     n_pos: int
     b: float
-    area: float  # of the true classes in U
+    area: float  # ROC AUC of the true classes in U
     claimed: bool
     inside_b: bool
     suspects: float | None  # fraction of P
     by_constants: dict[tuple[float, float], Stated] = field(default_factory=dict)
     given: Stated = Stated()
-    tested: tuple[Stated, Stated] = (Stated(), Stated())  # at random, and the first
-    brier: tuple[float, float] = (0.0, 0.0)  # and calibration error, with b given
+    tested: tuple[Stated, Stated] = (Stated(), Stated())  # random rows, top rows
+    brier: tuple[float, float] = (0.0, 0.0)  # Brier score and calibration error, with b given
 
     @property
     def family(self) -> str:
@@ -136,7 +136,7 @@ def outcome(path: Path) -> Outcome | None:
 
 
 def by_set(pairs: Iterable[tuple[str, Stated]]) -> dict[str, float]:
-    """Return the mean false fraction of the lists of each set that has one."""
+    """Return the mean fraction of false rows in the lists of each data set that has any."""
     found = defaultdict(list)
     for task, one in pairs:
         if one.false is not None:
@@ -145,12 +145,12 @@ def by_set(pairs: Iterable[tuple[str, Stated]]) -> dict[str, float]:
 
 
 def fraction_below(some: Sequence[Stated]) -> float:
-    """Return the fraction of ranks at which the truth lies below the bounds."""
+    """Return the fraction of ranks at which the true precision is below the bounds."""
     return sum(one.below for one in some) / max(1, sum(len(one.errors) for one in some))
 
 
 def chosen(outcomes: Sequence[Outcome]) -> tuple[float, float]:
-    """Return the first constants that hold on these draws, also where positives are rare."""
+    """Return the first constants that meet the limits, overall and if positives are rare."""
     claimed = [one for one in outcomes if one.claimed]
     for constants in CONSTANTS:
         rates = by_set((one.task, one.by_constants[constants]) for one in claimed)

@@ -3,10 +3,10 @@
 Every task of ``studies.pu_tasks`` is drawn several times with 0, 10 and 30 % of P mislabeled. Every
 method gets the same rows and is scored on test rows whose classes are known. The log has one line
 per draw and method; results already in it are not computed again. ``--markdown FILE`` writes the
-tables between the marks of a document, ``--methods`` selects methods. With ``--version old`` our
-methods are logged as "old train", "old --auto" and so on, to be compared with a later version by
-``studies.pu_tables``. Seconds are CPU seconds on one core, so that other work on the machine does
-not count.
+tables between the marks of a document, and ``--methods`` selects methods. With ``--version old``,
+our methods are logged as "old train", "old --auto" and so on, so that ``studies.pu_tables`` can
+compare them with a later version. Seconds are CPU seconds on one core, so that other work on the
+machine does not count.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ DEFAULT_METHODS = tuple(method for method in METHODS if method not in NEURAL)
 
 
 def quality(truth: np.ndarray, answer: Answer) -> dict[str, float]:
-    """Compute average precision, ROC area, F1, and F1 at the best possible threshold."""
+    """Compute average precision, ROC AUC, F1, and F1 at the best possible threshold."""
     precision, recall, _ = precision_recall_curve(truth, answer.values)
     best = np.max(2 * precision * recall / np.maximum(precision + recall, 1e-12))
     return {
@@ -74,10 +74,13 @@ def quality(truth: np.ndarray, answer: Answer) -> dict[str, float]:
 
 
 def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
-    """Train and predict like resvm, with the model's rule and threshold; record its warnings."""
+    """Train and predict like the command line, with the model's rule and threshold.
+
+    The record includes warnings.
+    """
     choice = OURS[name](seed)
     started = time.process_time()
-    scale = "auto" if choice.auto else None  # the default of the command
+    scale = "auto" if choice.auto else None  # as the command does by default
     data = MemoryData(drawn.positives, drawn.unlabeled, scale=scale)
     run = Run(jobs=1)
     _, model = train_on(data, choose_settings(data, choice, run), run)
@@ -98,14 +101,14 @@ def measure_ours(drawn: Draw, name: str, seed: int) -> dict[str, Any]:
 
 
 def out_of_bag_means(table: OutOfBag, drawn: Draw) -> np.ndarray:
-    """Return the mean value of each row of P over members not trained on it; nan if none."""
+    """Return the mean value of each row of P over members not trained on it; nan if unknown."""
     means = np.full(len(drawn.positives), np.nan)
     means[table.rows[table.positive] - 1] = table.by("mean")[0]
     return means
 
 
 def audit_precision(false: np.ndarray, values: np.ndarray) -> float:
-    """Return the average precision at finding false rows of P: low values first, nan last."""
+    """Return the average precision at finding false rows of P by low values, with nan last."""
     highest = np.nanmax(values) + 1
     suspicion = -np.where(np.isnan(values), highest, values)
     return float(average_precision_score(false, suspicion))
@@ -132,7 +135,7 @@ def logged_name(method: str, version: str | None) -> str:
 
 
 def works(arguments: argparse.Namespace) -> Iterator[tuple[int, str, float, str]]:
-    """Yield draw after draw over all tasks, so that an interrupted run covers all tasks equally."""
+    """Yield all tasks for each draw in turn, so that an interrupted run covers tasks equally."""
     for number, name, share, method in itertools.product(
         range(arguments.draws), arguments.tasks, arguments.contaminations, arguments.methods
     ):
@@ -152,7 +155,7 @@ def run(arguments: argparse.Namespace) -> None:
             continue
         drawn = draw(name, share, number, Path(arguments.data_dir))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # peers use deprecated functions of their libraries
+            warnings.simplefilter("ignore")  # peers use deprecated functions of their dependencies
             figures = measure(drawn, method, number)
         key = {"task": name, "contamination": share, "draw": number, "method": logged}
         with log.open("a") as handle:

@@ -1,7 +1,7 @@
-"""Other methods for P and U, each run as a careful user of its library would run it.
+"""Other PU learning methods, each run as a careful user of its library would run it.
 
-All take dense rows, standardized if ``resvm check`` advises scaling. Methods that need the class
-prior get the true one, which is unknown in practice.
+All methods get dense rows, standardized if ``resvm check`` advises scaling. Methods that need the
+class prior get the true prior, which is unknown in practice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Matrices:
 
     @cached_property
     def gamma(self) -> float:
-        """scikit-learn's ``scale``."""
+        """The value of ``gamma="scale"`` in scikit-learn."""
         return 1.0 / (self.train.shape[1] * float(self.train.var()))
 
     @cached_property
@@ -54,13 +54,13 @@ class Matrices:
 
 
 def svc(rows: Matrices) -> Answer:
-    """Train a class-balanced SVM on P against U, with C and gamma by cross-validated ROC area."""
+    """Train a class-balanced SVM on P against U; C and gamma maximize cross-validated ROC AUC."""
     from sklearn.metrics.pairwise import rbf_kernel
     from sklearn.model_selection import GridSearchCV
     from sklearn.svm import SVC
 
     best: tuple[float, Any, float] | None = None
-    # one kernel matrix per gamma: the same choice as a grid over both, but faster
+    # compute one kernel matrix per gamma, which is faster than a grid search over both
     for gamma in (0.1 * rows.gamma, rows.gamma, 10 * rows.gamma):
         model = SVC(kernel="precomputed", class_weight="balanced", max_iter=200_000)
         grid = {"C": [0.1, 1.0, 10.0, 100.0]}
@@ -74,7 +74,7 @@ def svc(rows: Matrices) -> Answer:
 
 
 def logistic(rows: Matrices) -> Answer:
-    """Train class-balanced logistic regression on P against U, C by cross-validated ROC area."""
+    """Train class-balanced logistic regression on P against U; C maximizes ROC AUC over folds."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
 
@@ -86,7 +86,7 @@ def logistic(rows: Matrices) -> Answer:
 
 
 def forest(rows: Matrices) -> Answer:
-    """Train a random forest on P against U; its leaves have at least 5 rows, as U is noisy."""
+    """Train a random forest on P against U, with at least 5 rows per leaf because U is noisy."""
     from sklearn.ensemble import RandomForestClassifier
 
     trees = RandomForestClassifier(
@@ -97,7 +97,7 @@ def forest(rows: Matrices) -> Answer:
 
 
 def bagged_trees(rows: Matrices) -> Answer:
-    """Train trees, each on P against a new sample of U of the same size (Mordelet and Vert)."""
+    """Train trees, each on P against a new sample of U of the size of P (Mordelet and Vert)."""
     from pulearn import BaggingPuClassifier
     from sklearn.tree import DecisionTreeClassifier
 
@@ -122,7 +122,7 @@ def lightgbm(rows: Matrices) -> Answer:
 
 
 def elkan_noto(rows: Matrices) -> Answer:
-    """Predict the probability of being labeled, divided by that of held-out positives."""
+    """Predict the probability of being labeled, divided by its mean over held-out positives."""
     from pulearn import ElkanotoPuClassifier
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
@@ -135,7 +135,7 @@ def elkan_noto(rows: Matrices) -> Answer:
 
 
 def upu(rows: Matrices) -> Answer:
-    """Minimize the unbiased PU risk over rbf functions, with the true prior."""
+    """Minimize the unbiased PU risk over rbf functions, given the true prior."""
     from pu_toolbox.estimators.risk.upu import UPUClassifier
 
     model = UPUClassifier(
@@ -148,7 +148,7 @@ def upu(rows: Matrices) -> Answer:
 
 
 def nnpu(rows: Matrices) -> Answer:
-    """Minimize the non-negative PU risk over a small network, with the true prior."""
+    """Minimize the non-negative PU risk over a small network, given the true prior."""
     import torch
     from pu_toolbox.estimators.risk.nnpu import NonNegativePUClassifier
 
@@ -174,7 +174,7 @@ def _run_toolbox(model: Any, rows: Matrices) -> Answer:
 
 
 def label_quality(rows: Matrices) -> np.ndarray:
-    """Compute cleanlab's label quality of P, from a forest's cross-validated probabilities."""
+    """Compute cleanlab's label quality for P from a forest's cross-validated probabilities."""
     from cleanlab.rank import get_label_quality_scores
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import cross_val_predict

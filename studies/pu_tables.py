@@ -1,11 +1,11 @@
-"""The tables of ``studies.pu_methods``, from its log.
+"""Make the tables of ``studies.pu_methods`` from its log.
 
-Draws of one task are not independent of each other, so tests compare methods by their means over
-tasks. Only draws on which every method of a table was run are counted.
+Draws from the same task are not independent, so statistical tests use the mean of each method on
+each task. Only draws on which all methods of a table were run are counted.
 
-``python -m studies.pu_tables LOG ... --base METHOD`` compares the methods of several logs with one
-of them, for example two versions of ``train --auto``. Tasks from one data set are not independent
-either, so it also gives figures over families of tasks.
+``python -m studies.pu_tables LOG ... --base METHOD`` compares all methods in the logs with
+METHOD, for example two versions of ``train --auto``. Tasks from the same data set are not
+independent either, so figures over families of tasks are also given.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Log:
     def values(
         self, method: str, figure: str, task: str | None = None, share: float | None = None
     ) -> np.ndarray:
-        """Return values in percent, for all draws or for those of a task or a contamination."""
+        """Return values in percent for all draws, or for those with this task or contamination."""
         answers = self.figures[method]
         return np.array(
             [
@@ -78,7 +78,7 @@ class Log:
         return np.array([self.mean(method, "ap", task) for task in self.tasks])
 
     def by_family(self, method: str) -> np.ndarray:
-        """Return the mean over the tasks of each family."""
+        """Return the mean average precision over the tasks of each family."""
         found = defaultdict(list)
         for task, mean in zip(self.tasks, self.by_task(method), strict=True):
             found[TASKS[task].family if task in TASKS else task].append(mean)
@@ -221,7 +221,7 @@ def _audit(log: Log) -> str:
 
 
 def comparison(log: Log, base: str) -> str:
-    """Compare all methods with one of them by average precision, over tasks and over families."""
+    """Compare all methods with ``base`` by average precision, over tasks and over families."""
     tasks = {method: log.by_task(method) for method in log.methods}
     families = {method: log.by_family(method) for method in log.methods}
     ranks = dict(zip(tasks, average_ranks(np.round(list(tasks.values()), 6).T), strict=True))

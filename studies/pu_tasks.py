@@ -1,4 +1,4 @@
-"""Tasks with known classes for comparing methods: labeled data, and draws of P, U and test rows.
+"""Tasks for comparing methods: labeled data, from which P, U and test rows are drawn.
 
 Each task says which class is positive and which fraction of U is positive. A draw depends only on
 the task's name, the contamination of P and the draw's number, so every method gets the same rows.
@@ -23,11 +23,11 @@ from resvm_cli.tables.encoding import ColumnRoles
 from resvm_cli.tables.features import BITS, RADIUS, TableFeatures
 from resvm_cli.tables.inputs import read_file
 
-MAX_ROWS = 20_000  # rows of a file, sampled once; draws take a sixth of them
+MAX_ROWS = 20_000  # larger files are sampled once; a draw takes about a sixth of the sample
 
 
 SYNTHETIC = "synthetic"
-FAMILIES = {"dna": "splice"}  # two encodings of the same sequences
+FAMILIES = {"dna": "splice"}  # both encode the same sequences
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Task:
     """A file, its positive label, and how many rows are drawn from it."""
 
     file: str
-    positive: float | str  # a text in tables
+    positive: float | str  # a string for tables
     hidden: float  # fraction of U that is truly positive
     n_pos: int = 100
     n_unl: int = 1000
     n_test: int = 2000
-    column: str | None = None  # the label of molecules; other tables have their label last
+    column: str | None = None  # the label column of molecules; in other tables, it is the last
 
     @property
     def family(self) -> str:
@@ -111,7 +111,7 @@ class Draw:
 
     @property
     def labels(self) -> np.ndarray:
-        """1 for the rows of P, then 0 for those of U."""
+        """The labels of the training rows: 1 for P, 0 for U."""
         return np.repeat([1, 0], [len(self.positives), len(self.unlabeled)])
 
     @property
@@ -135,7 +135,7 @@ def needs_scaling(*sets: Rows) -> bool:
 
 
 def labeled(task: Task, folder: Path) -> tuple[Rows, np.ndarray]:
-    """Return the rows of a task's file, and which of them are positive."""
+    """Return the rows of a task's file and whether each is positive."""
     rows, labels = _read(task.file, task.column, folder)
     return rows, labels == task.positive
 
@@ -161,7 +161,7 @@ def _read(file: str, column: str | None, folder: Path) -> tuple[Rows, np.ndarray
 
 
 def _read_table(path: str) -> tuple[Rows, np.ndarray]:
-    """Read a table without a header, whose last column is the label."""
+    """Read a table without a header; its last column is the label."""
     table = TextTable(path, lambda: read_pieces(path), separator=",", header=False)
     roles = ColumnRoles(dropped=(table.columns[-1],))
     rows = Block.concatenate(list(TableFeatures(table, roles).blocks())).rows
@@ -169,7 +169,7 @@ def _read_table(path: str) -> tuple[Rows, np.ndarray]:
 
 
 def _read_molecules(path: str, column: str) -> tuple[Rows, np.ndarray]:
-    """Compute fingerprints; molecules that have no label or cannot be read are left out."""
+    """Compute fingerprints, leaving out molecules without a label and those that cannot be read."""
     table = TextTable(path, lambda: read_pieces(path), separator=",")
     morgan = Morgan(BITS, RADIUS, counts=False)
     cells = zip(_cells(table, column), _cells(table, "smiles"), strict=True)
@@ -186,7 +186,10 @@ def _cells(table: TextTable, column: str) -> list[str]:
 
 
 def draw(name: str, contamination: float, number: int, folder: Path) -> Draw:
-    """Draw P, U and a test set with U's fraction of positives, as far as rows are left."""
+    """Draw P, U and test rows; the test set is smaller if too few rows are left.
+
+    U and the test set have the same fraction of positives.
+    """
     task = TASKS[name]
     rows, truth = labeled(task, folder)
     without_test = Sizes(task.n_pos, task.n_unl, contamination, task.hidden, 0, 0)

@@ -1,7 +1,7 @@
-"""Does ``train`` warn when it should, and only then?
+"""Does ``train`` warn if, and only if, it should?
 
-For each warning, a model is trained on a small data set that deserves it. How often the warning
-appeared on the tasks of ``studies.pu_methods`` is counted from its log.
+For each warning, a model is trained on a small data set that should trigger it. The log of
+``studies.pu_methods`` shows how often the warning appeared on the tasks of that study.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS = 300
 
 @dataclass(frozen=True)
 class Warned:
-    """A warning, recognized by some of its words, and data that deserve it."""
+    """A warning, recognized by some of its words, and data that should trigger it."""
 
     words: str
     deserved_by: str
@@ -34,7 +34,7 @@ class Warned:
     params: MethodParameters = PARAMS
 
     def is_given(self) -> bool:
-        """Return whether training on these data gives the warning."""
+        """Whether training on these data gives the warning."""
         positives, unlabeled = self.rows(np.random.default_rng(3))
         data = MemoryData(Rows.from_dense(positives), Rows.from_dense(unlabeled))
         run = Run(jobs=1)
@@ -45,7 +45,7 @@ class Warned:
 def _apart(
     rng: np.random.Generator, n_pos: int = 100, gap: float = 2.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw normally distributed positives, and unlabeled rows, a fifth of which are positive."""
+    """Draw normally distributed positives and unlabeled rows; a fifth of U is positive."""
     unlabeled = rng.standard_normal((500, 5))
     unlabeled[:100] += gap
     return rng.standard_normal((n_pos, 5)) + gap, unlabeled
@@ -71,7 +71,7 @@ def _few_known(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _short_texts(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw texts of 40 words, some typical of positives; many texts in U have only two words."""
+    """Draw texts of 40 words, some typical of positives; a fifth of U have only two words."""
 
     def texts(n_texts: int, n_words: int, preferred: slice, factor: float) -> np.ndarray:
         chances = np.ones(WORDS)
@@ -99,7 +99,7 @@ WARNINGS = (
 
 
 def warnings_table(records: Sequence[dict[str, Any]]) -> str:
-    """Tabulate whether each warning appears when deserved, and in how many runs of which tasks."""
+    """Tabulate whether each warning appears when it should, and in how many runs of the study."""
     ours = [record for record in records if "notices" in record]
     rows = []
     for warned in WARNINGS:

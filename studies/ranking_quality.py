@@ -1,9 +1,10 @@
 """How good are rankings? ``python -m studies.ranking_quality --data-dir DIR --log FILE``.
 
-Uses data sets with known classes, each drawn several times. First, U has hidden positives: how well
-does each ranking find them, and how far is the recall estimated from known positives from the true
-one? Then P has false positives too: how well does an audit find them? Results already in the log
-are not computed again; ``--markdown FILE`` writes the tables between the marks of a document.
+This study uses data sets with known classes, each drawn several times. In the first part, only U
+contains mislabeled rows, its hidden positives. How well does each ranking find them, and how close
+is the recall estimated from known positives to the true recall? In the second part, P also contains
+false positives. How well does an audit find them? Results already in the log are not computed
+again. ``--markdown FILE`` writes the tables between the marks of a document.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """P and U, and which of their rows are truly positive."""
+    """P and U, and whether each row is truly positive."""
 
     positives: Rows
     unlabeled: Rows
@@ -56,7 +57,7 @@ class Draw:
     variance: float
 
     def dense(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all rows as a dense matrix, P first, and their labels: 1 for P, 0 for U."""
+        """Return all rows as a dense matrix, P first, and the labels 1 for P and 0 for U."""
         rows = Rows.concatenate([self.positives, self.unlabeled])
         matrix = np.zeros((len(rows), self.n_features + 1))
         matrix[rows.row_numbers, rows.indices] = rows.values
@@ -85,7 +86,7 @@ def draw(source: Any, name: str, contamination: float, number: int) -> Draw:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values of P and U from one ensemble, out of bag and from all members."""
+    """The values of P and U from one ensemble, both out of bag and from all members."""
 
     plan: Plan
     out_of_bag: tuple[np.ndarray, np.ndarray]
@@ -93,7 +94,7 @@ class Values:
 
 
 def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
-    """Score rows as ``resvm rank`` does: default parameters, mean value."""
+    """Score rows by mean value, as ``resvm rank`` does, with default parameters."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     n_pos = len(drawn.positives)
     part, model = train_on(
@@ -117,7 +118,7 @@ def values_of(drawn: Draw, method: MethodName, seed: int) -> Values:
 
 
 def pulearn_values(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:
-    """Score U out of bag with pulearn's bagging SVM, with our bag sizes and penalties."""
+    """Score U out of bag with pulearn's bagging of SVMs, using our bag sizes and penalties."""
     from pulearn import BaggingPuClassifier
     from sklearn.svm import SVC
 
@@ -141,7 +142,7 @@ def pulearn_values(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:
 
 
 def cleanlab_quality(drawn: Draw, plan: Plan, seed: int) -> np.ndarray:
-    """Compute cleanlab's label quality of P, from an SVM's cross-validated probabilities."""
+    """Compute cleanlab's label quality for P from an SVM's cross-validated probabilities."""
     from cleanlab.rank import get_label_quality_scores
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
@@ -161,7 +162,7 @@ def precision(truth: np.ndarray, values: np.ndarray) -> float:
 
 
 def recall_gap(truth: np.ndarray, known: np.ndarray, unlabeled: np.ndarray) -> tuple[float, float]:
-    """Return the estimated and the true recall within the first n_hidden rows of U."""
+    """Return the estimated and the true recall among the top n_hidden rows of U."""
     depth = int(truth.sum())
     unlabeled = np.where(np.isnan(unlabeled), -np.inf, unlabeled)
     cut = np.sort(unlabeled)[::-1][depth - 1]
@@ -179,7 +180,7 @@ def hidden(source: Any, name: str, number: int) -> dict[str, Any]:
     for label, known, unlabeled in (
         ("out_of_bag", *robust.out_of_bag),
         ("naive", *robust.naive),
-        # bagging has all of P in every bag, hence no out-of-bag values for P
+        # bagging has all of P in every bag and therefore no out-of-bag values for P
         ("bagging", bagging.naive[0], bagging.out_of_bag[1]),
     ):
         promised, true = recall_gap(truth, known, unlabeled)

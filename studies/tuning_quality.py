@@ -1,10 +1,10 @@
 """How good are tuned models? ``python -m studies.tuning_quality --data-dir DIR --log FILE``.
 
-Uses the paper's data sets, with its sizes and contamination, each drawn several times. For every
-candidate of a random sample, it computes each criterion out of bag and by ten folds, and the test
-PR area of the model trained with it. The tables compare the results that each way of choosing would
-have reached. Results already in the log are not computed again; ``--markdown FILE`` writes the
-tables between the marks of a document.
+This study uses the paper's data sets, sizes and contamination, with several draws of each set. For
+each candidate of a random sample, it computes every criterion both out of bag and by ten-fold
+cross-validation, and the test PR AUC of the model trained with the candidate. The tables compare
+the results that each criterion would have selected. Results already in the log are not computed
+again. ``--markdown FILE`` writes the tables between the marks of a document.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from studies.paper_sets import Source, load
 
 N_MODELS = 50
 MAX_UNL = 5000
-# paper, table 1: |P|, |U|, contamination; test sets are cut to at most 3,000 rows
+# |P|, |U| and contamination (paper, table 1), and the numbers of positive and negative test rows,
+# at most 3,000 in total
 SETS = {
     "synthetic": (100, 200, 0.3, 1500, 1500),
     "cancer": (50, 200, 0.3, 100, 100),
@@ -99,12 +100,12 @@ def draw(source: Source, name: str, setting: str, number: int) -> Draw:
 
 
 def pr_auc(drawn: Draw, values: np.ndarray) -> float:
-    """Return the trapezoidal PR area on the test rows."""
+    """Return the trapezoidal PR AUC on the test rows."""
     return float(ScoredLabels.from_scores(drawn.truth, values).pr_auc_trapezoid())
 
 
 def test_area(params: MethodParameters, drawn: Draw) -> float:
-    """Return the trapezoidal PR area, in percent, of a model trained on all of P and U."""
+    """Return the trapezoidal PR AUC, in percent, of a model trained on all of P and U."""
     data = MemoryData(drawn.positives, drawn.unlabeled)
     _, model = train_on(data, TrainingChoice.from_params(params), Run(jobs=1))
     values = Predictor(model.ensemble).decisions(drawn.test).values
@@ -123,7 +124,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
     gamma = gamma_scale(drawn.n_features, drawn.variance)
     kernels = SharedKernels(drawn.positives, unlabeled, 2000, gamma)
     folds = Folds.drawn(len(drawn.positives), len(unlabeled), 10, number)
-    # use the search space that folds allow for both
+    # use the search space of the folds, which have fewer rows, in both cases
     space = default_space(
         "resvm",
         "rbf",
@@ -149,7 +150,7 @@ def measure(key: dict, drawn: Draw, trials: int) -> Iterator[dict]:
 
 
 def measure_auto(key: dict, drawn: Draw) -> dict:
-    """Measure ``train --auto``: CPU seconds, and the area by its own rule and by the paper's d."""
+    """Measure the CPU seconds of ``train --auto``, and its PR AUC by its own rule and by d."""
     started = time.process_time()
     data = MemoryData(drawn.positives, drawn.unlabeled, scale="auto")
     choice = TrainingChoice.from_params(MethodParameters(seed=key["draw"]), auto="committee")
@@ -197,7 +198,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def tables(records: list[dict]) -> str:
-    """Format Markdown tables of the test PR area reached by each way of choosing."""
+    """Format Markdown tables of the test PR AUC that each way of choosing reaches."""
     groups: dict[tuple, list[dict]] = defaultdict(list)
     for record in records:
         groups[record["set"], record["setting"], record["draw"]].append(record)

@@ -1,6 +1,6 @@
-"""The tests, and what they share."""
+"""The tests and the code they share."""
 
 import os
 
-# LIBSVM's threads of OpenMP would spin while they wait, against those of the other test workers.
+# LIBSVM's OpenMP threads would spin while they wait and slow down the other test workers.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -1,4 +1,4 @@
-"""A headless Chromium driven over its own debugging pipe: nothing to install but the browser."""
+"""Drive a headless Chromium over its debugging pipe; only the browser itself is required."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any
 from tests.programs import PATIENCE_SECONDS, kill_group
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# nothing but the page: a browser fresh from its package looks for updates and accounts
+# load nothing but the page: by default, the browser also looks for updates and accounts
 QUIET = ("background-networking", "component-update", "sync", "quic")
 LEAVING_SECONDS = 10
 
 
-# a pixel of touching is none of overlap
+# texts overlap only if they do so by more than a pixel
 OVERLAPS = """[...document.querySelectorAll('figure svg')].flatMap((svg) => {
   const edge = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].map(
@@ -37,25 +37,25 @@ OVERLAPS = """[...document.querySelectorAll('figure svg')].flatMap((svg) => {
 
 
 def find() -> str | None:
-    """The first browser on the PATH."""
+    """Return the first browser found on the PATH, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 def far_folder(parent: Path) -> Path:
-    """A folder whose name no line breaks by itself: a page must break it, wherever it names it."""
+    """Create a folder with a long name without break opportunities, which pages must wrap."""
     folder = parent / ("deep" * 25)
     folder.mkdir()
     return folder
 
 
 class Browser:
-    """One page in a headless browser, with everything it said and asked for."""
+    """One page in a headless browser, with its console messages and network requests."""
 
     def __init__(self, program: str, folder: Path) -> None:
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
 
-        def connect() -> None:  # the browser reads descriptor 3 and writes descriptor 4
+        def connect() -> None:  # the browser reads from descriptor 3 and writes to 4
             os.dup2(to_browser, 63)
             os.dup2(from_browser, 64)
             os.dup2(63, 3)
@@ -65,7 +65,7 @@ class Browser:
             [
                 program,
                 "--headless",
-                "--no-sandbox",  # the page is our own, and containers have no user namespaces
+                "--no-sandbox",  # we trust the page, and containers have no user namespaces
                 "--disable-gpu",
                 "--disable-dev-shm-usage",
                 "--no-first-run",
@@ -120,7 +120,7 @@ class Browser:
         os.close(self._write)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer; what happens meanwhile is kept in ``events``."""
+        """Send a command and wait for its answer; add events that arrive first to ``events``."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if self._session is not None:
@@ -149,7 +149,7 @@ class Browser:
         return [json.loads(text) for text in whole]
 
     def open(self, path: Path, width: int, dark: bool = False) -> None:
-        """Load a file at this width and colour scheme, and wait until it is drawn."""
+        """Load a file with this width and color scheme, and wait until it has loaded."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call(
@@ -169,13 +169,13 @@ class Browser:
         raise TimeoutError(path)
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
+        """Return the value of a JavaScript expression on the page."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def press(self, key: str, times: int = 1) -> None:
-        """Press a key as a user would."""
+        """Press and release a key as a user would."""
         for _ in range(times):
             for kind in ("keyDown", "keyUp"):
                 self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
@@ -183,11 +183,11 @@ class Browser:
                                                  "End": 35}[key])  # fmt: skip
 
     def point(self, x: float, y: float) -> None:
-        """Move the pointer there, in pixels of the window."""
+        """Move the pointer to this position, in window pixels."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def screenshot(self, path: Path) -> None:
-        """The whole page as PNG."""
+        """Save an image of the whole page as PNG."""
         height = self.run("document.documentElement.scrollHeight")
         width = self.run("window.innerWidth")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
@@ -197,18 +197,18 @@ class Browser:
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def keep(self, name: str) -> None:
-        """A screenshot in the folder that SCREENSHOTS names, where it names one."""
+        """Save a screenshot in the folder given by SCREENSHOTS, if that variable is set."""
         if folder := os.environ.get("SCREENSHOTS"):
             Path(folder).mkdir(parents=True, exist_ok=True)
             self.screenshot(Path(folder) / f"{name}.png")
 
     def overlapping_texts(self) -> list[str]:
-        """Texts of charts that lie over each other or over the edge of their chart."""
+        """Return chart labels that overlap each other or extend beyond the edge of their chart."""
         found: list[str] = self.run(OVERLAPS)
         return found
 
     def requests(self) -> list[str]:
-        """The addresses that the page asked for."""
+        """Return the URLs that the page requested."""
         return [
             event["params"]["request"]["url"]
             for event in self.events
@@ -216,7 +216,7 @@ class Browser:
         ]
 
     def complaints(self) -> list[str]:
-        """Errors and warnings on the console, and exceptions."""
+        """Return console messages, log entries and uncaught exceptions."""
         found = []
         for event in self.events:
             if event["method"] == "Runtime.exceptionThrown":

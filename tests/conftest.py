@@ -1,4 +1,4 @@
-"""Small data, small models, and the real command line."""
+"""Fixtures: small data sets, small models and the real command line."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tests.forks import spare_the_disk
 from tests.programs import Ran, run_resvm
 
 spare_the_disk()
-# A shell's background job ignores Ctrl-C, and so would the programs that tests interrupt.
+# Background jobs of a shell ignore Ctrl-C, and programs started by tests would inherit this.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# As many tests run as there are cores: a second thread only spins.
+# One test runs on each core, so a second thread would only spin.
 threadpool_limits(1)
 libsvm.use_threads(1)
 settings.register_profile("untimed", deadline=None)  # the machine may be busy
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("untimed")
 
-# They start no program either, and take seconds: make test runs them.
+# These tests start no programs but take seconds; only make test runs them.
 THOROUGH = (
     "api/test_functions.py",
     "api/test_warnings.py",
@@ -58,7 +58,7 @@ SAMPLE = ROOT / "sample_data"
 
 @cache
 def is_thorough(path: Path) -> bool:
-    """Whether no test of a module is quick."""
+    """Whether a module has no quick tests."""
     return str(path).endswith(THOROUGH) or STARTS_OR_MEASURES.search(path.read_text()) is not None
 
 
@@ -72,14 +72,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Importing what will not be run takes longer than many tests."""
+    """Skip modules without quick tests: importing one takes longer than many tests."""
     if only_quick(config) and collection_path.suffix == ".py" and is_thorough(collection_path):
         return True
     return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start no program, measure nothing and are not marked as thorough are quick."""
+    """Mark tests as quick unless they start programs, measure something or are thorough."""
     for item in items:
         starts_program = "resvm" in getattr(item, "fixturenames", ())
         thorough = item.get_closest_marker("thorough") or is_thorough(item.path)
@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare garbage collections what is imported by now: each full one took 0.3 s."""
+    """Exclude imported modules from garbage collection: each full collection took 0.3 s."""
     gc.collect()
     gc.freeze()
 
@@ -115,7 +115,7 @@ def resvm() -> Callable[..., Ran]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
-    """A browser for the pages of one module."""
+    """A browser for the pages of one test module."""
     program = chromium.find()
     if program is None:
         pytest.skip(f"no browser on the PATH (looked for {', '.join(chromium.NAMES)})")
@@ -159,7 +159,7 @@ def train_arguments(folder: Path) -> list[object]:
 
 
 def stop_checking(model: Path) -> Path:
-    """Turn a model into one whose rows of U were only counted, as older versions could do."""
+    """Turn a model into one that only counted the rows of U, as in some older versions."""
     path = model / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["data"]["unlabeled"] |= {"nonzeros": None, "sampled": True, "text_sha256": "0" * 64}
@@ -175,12 +175,12 @@ def unchecked_model(model: Path, tmp_path: Path) -> Path:
 
 
 def assert_exit(ran: Ran, code: int, *words: str) -> None:
-    """Check the exit code, that the message has these words, and that there is no traceback."""
+    """Check the exit code, the words of the message, and that there is no traceback."""
     assert ran.code == code, (ran.code, ran.err)
     assert "Traceback" not in ran.err
     assert all(word in ran.err for word in words), ran.err
 
 
 def hidden_files(folder: Path) -> list[str]:
-    """Names of temporary files and locks: they begin with a dot."""
+    """Return the names of temporary files and locks, which begin with a dot."""
     return sorted(name for name in os.listdir(folder) if name.startswith("."))

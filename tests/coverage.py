@@ -1,9 +1,9 @@
 """``make coverage``: branch coverage of the package and of its C code.
 
 The tests run in a copy of the tree, so that instrumented extensions never replace the real ones.
-Programs that tests start are measured as well, but for those that a signal kills. C code is
-measured in the tests' own process and in the fuzz targets. Every line is recorded with the tests
-that reach it, which ``tests/mutants.py`` needs; for that this module is also a plugin of pytest.
+Programs that tests start are also measured, except those killed by a signal. C code is measured in
+the test process itself and in the fuzz targets. For ``tests/mutants.py``, each line is recorded
+with the tests that reach it; this is why the module is also a pytest plugin.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ REPORT = ROOT / "build" / "coverage.json"
 TREE = ("resvm_cli", "tests", "docs", "perf", "studies", "sample_data", "packaging", ".github")
 FILES = ("setup.py", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md", "MANIFEST.in")
 FILES += ("Dockerfile", "LICENSE", "CITATION.cff", "CONTRIBUTING.md", ".gitignore")
-# What measuring itself disturbs: coverage imports html, and cannot write its data to a full disk.
+# Tests that fail under coverage, which imports html and cannot write its data to a full disk.
 DISTURBED = (
     "tests/test_cli.py::test_a_command_imports_only_what_it_uses",
     "tests/commands/test_tune_resuming.py::test_a_tuning_on_a_full_disk_is_a_writing_error",
 )
-TEST = "RESVM_TEST"  # the running test, for the programs that it starts
+TEST = "RESVM_TEST"  # the name of the running test, for programs that it starts
 SETTINGS = """\
 [run]
 branch = true
@@ -48,7 +48,7 @@ exclude_also =
 
 
 def copy_tree(to: Path) -> None:
-    """The sources and tests, with the extensions as they are built."""
+    """Copy the sources, the tests and the compiled extensions."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
     ignored = shutil.ignore_patterns("__pycache__", "cases")
@@ -60,15 +60,15 @@ def copy_tree(to: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What makes every Python started there import the copy."""
+    """Return environment variables with which Python imports the copy of the package."""
     return {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def instrument(folder: Path) -> None:
-    """Build the extensions of a copy so that they count their branches."""
+    """Rebuild the extensions of a copy so that they count branches."""
     include = sysconfig.get_path("include")
     flags = ["-std=c11", "-O1", "-ffp-contract=off", "-fPIC", f"-I{include}"]
-    counters = folder / "counters"  # not in the package, whose files are those to be shipped
+    counters = folder / "counters"  # not in the package, all of whose files are shipped
     counters.mkdir()
     for built in folder.glob("resvm_cli/*/*.so"):
         name = built.name.partition(".")[0]
@@ -81,13 +81,13 @@ def instrument(folder: Path) -> None:
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """Record what follows under the name of a test, one for all its parameters."""
+    """Attribute what follows to this test, without distinguishing its parameters."""
     os.environ[TEST] = nodeid.partition("[")[0]
     follow_test()
 
 
 def follow_test() -> None:
-    """Record what this process does next under the test that the environment names."""
+    """Attribute what this process does next to the test named in the environment."""
     from coverage import Coverage
 
     measuring = Coverage.current()
@@ -119,7 +119,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run_fuzz_targets(folder: Path, seconds: int = 5) -> None:
-    """Run each over its corpus and mutations of it, with counters."""
+    """Run each fuzz target on its corpus and on mutations of it, counting branches."""
     for target in sorted(folder.glob("tests/fuzz/fuzz_*.c")):
         program, corpus = target.with_suffix(""), target.stem.removeprefix("fuzz_")
         sources = [target.relative_to(folder), "tests/fuzz/driver.c"]
@@ -131,7 +131,7 @@ def run_fuzz_targets(folder: Path, seconds: int = 5) -> None:
 
 
 def python_branches(report: Path) -> dict[str, tuple[int, int, int, int]]:
-    """Statements and those met, branches and those met, of every module."""
+    """Return for each module: statements, statements run, branches, branches taken."""
     files = json.loads(report.read_text())["files"]
     found = {}
     for name, file in files.items():
@@ -142,7 +142,7 @@ def python_branches(report: Path) -> dict[str, tuple[int, int, int, int]]:
 
 
 def c_branches(folder: Path) -> dict[str, tuple[int, int, int, int]]:
-    """The same of every C file, from what gcov makes of the counters."""
+    """Return the same numbers for each C file, computed by gcov from the counters."""
     objects = [str(path) for path in folder.rglob("*.gcda")]
     ran = subprocess.run(
         ["gcov", "--branch-probabilities", "--json-format", "--stdout", *objects],
@@ -177,7 +177,7 @@ def c_branches(folder: Path) -> dict[str, tuple[int, int, int, int]]:
 
 
 def show(title: str, counts: dict[str, tuple[int, int, int, int]]) -> None:
-    """A table by package and one line for all."""
+    """Print a table with one line per package and a total."""
     packages: dict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
     for name, count in counts.items():
         packages[name if title.startswith("C") else str(Path(name).parent)].append(count)

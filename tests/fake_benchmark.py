@@ -1,4 +1,4 @@
-"""A directory as resvm benchmark run writes it, with areas drawn around the published ones."""
+"""A fake directory of resvm benchmark run, with results drawn around the published ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADDRESS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 
 
 def line(**fields: Any) -> dict[str, Any]:
-    """A valid result; fields replace its own."""
+    """Return a valid result in which ``fields`` replace the defaults."""
     return {
         "protocol": "paper", "setting": "pu", "task": "synthetic", "method": "resvm",
         "repetition": 0, "contamination_pos": 0.0, "contamination_unl": 0.1,
@@ -37,7 +37,7 @@ def results(
     tasks: Iterable[str] = TASKS,
     curves: bool = True,
 ) -> list[dict[str, Any]]:
-    """Every cell of these tasks; cwsvm on mnist is some points better than published."""
+    """Return a result for every cell; cwsvm on mnist is 12 points better than published."""
     rng = np.random.default_rng(seed)
     published = read_published()
     lines = []
@@ -73,7 +73,7 @@ def results(
 def own_results(
     levels: Iterable[float], repetitions: int = 5, **fields: Any
 ) -> list[dict[str, Any]]:
-    """A user's file at several contaminations of P; resvm tolerates them best."""
+    """Return results on a user's data at several contaminations of P; resvm loses least."""
     rng = np.random.default_rng(2)
     lost = {"cwsvm": 60.0, "bagging": 40.0, "resvm": 15.0}
     lines = []
@@ -94,12 +94,12 @@ def own_results(
 def repetitions(
     count: int, tasks: Iterable[str] = TASKS, settings: Iterable[str] = SETTINGS
 ) -> dict[str, int]:
-    """Return the repetitions of a plan, as in run.json."""
+    """Return the planned number of repetitions, as in run.json."""
     return {f"{task}/{setting}": count for task in tasks for setting in settings}
 
 
 def plan(**fields: Any) -> dict[str, Any]:
-    """A run.json that fits the results; the file of sensit was missing."""
+    """Return a run.json that fits the results; the sensit data file was missing."""
     return {
         "format": 1, "protocol": "paper", "seed": 7, "tasks": [*TASKS, "sensit-1"],
         "settings": list(SETTINGS), "methods": [*METHODS, LIBLINEAR],
@@ -114,7 +114,7 @@ def plan(**fields: Any) -> dict[str, Any]:
 
 
 def times_of(lines: Iterable[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
-    """The same seconds for every line."""
+    """Return times for these results, with the same number of seconds for each."""
     names = ("setting", "task", "method", "repetition", "contamination_pos", "contamination_unl")
     return [
         {**{name: one[name] for name in names}, "seconds": seconds, "cpu_seconds": seconds}
@@ -128,7 +128,7 @@ def write(
     planned: dict[str, Any] | None = None,
     times: Iterable[dict[str, Any]] | None = None,
 ) -> Path:
-    """Write the directory."""
+    """Write the files of the directory and return its path."""
     folder.mkdir(parents=True)
     (folder / "results.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
     if planned is not None:

@@ -1,8 +1,9 @@
-"""resvm in processes forked from one that has imported it: real processes, without their start-up.
+"""Run resvm in processes forked from one that has already imported it, to skip the start-up.
 
-Half of a short run is imports. Each program still has its own memory, descriptors, signals and
-exit, all but the imports and the waits for the disk as ``python -m resvm_cli`` has them. Run as a
-script this is the process that forks; it ends when the tests that started it do.
+Imports take half of the time of a short run. Each program still has its own memory, descriptors,
+signals and exit. It differs from ``python -m resvm_cli`` only in that it does not repeat the
+imports and does not wait for the disk. Run as a script, this module is the process that forks; it
+ends when the tests that started it end.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 LENGTH = struct.Struct("=q")
 STATUS = struct.Struct("=qq")
-N_DESCRIPTORS = 4  # standard input, output and error, and where to tell its number and its end
-# What few commands import, in a process that forks those alone: to fork a large one takes longer.
+N_DESCRIPTORS = 4  # standard input, output and error, and a pipe for the process id and exit code
+# Modules that only a few commands import. These commands are forked from a separate process,
+# because forking a process with more memory takes longer.
 FIGURES = ("scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg")
 CLUSTER = ("distributed",)
 MORE = {"--cluster": CLUSTER, "report": FIGURES, "figure": FIGURES}
 
 
 class Forked:
-    """A running program: its process id, and its exit code once it has ended."""
+    """A running program: its process id and, once it has ended, its exit code."""
 
     def __init__(self, report: int) -> None:
         self._report = report
         self.pid, _ = self._told()
 
     def wait(self) -> int:
-        """The exit code, negative for a signal."""
+        """Return the exit code; it is negative if the program was killed by a signal."""
         _, code = self._told()
         os.close(self._report)
         return code
@@ -57,7 +59,7 @@ class Forked:
 
 
 class Forks:
-    """A process that has imported resvm, and more, and forks at request."""
+    """A process that has imported resvm and any extra modules, and forks on request."""
 
     def __init__(self, hash_seed: int, more: Sequence[str] = ()) -> None:
         ours, theirs = socket.socketpair()
@@ -81,7 +83,7 @@ class Forks:
         folder: str | Path | None,
         streams: tuple[int, int, int],
     ) -> Forked:
-        """``python -m resvm_cli ARGUMENTS`` with these standard streams."""
+        """Start ``python -m resvm_cli ARGUMENTS`` with these standard streams."""
         request = [list(arguments), environment, os.path.abspath(folder or os.getcwd())]
         text = json.dumps(request).encode()
         reading, writing = os.pipe()
@@ -103,16 +105,18 @@ _turns = itertools.count()
 
 
 def forks(arguments: Sequence[str] = ()) -> Forks:
-    """Two take turns, with other orders of sets: no two runs in a row are alike by accident.
+    """Return the process that forks the next program.
 
-    Those with more imports take seconds to start, so there is one of each, with a third order.
+    Two processes with different hash seeds take turns. Sets iterate in a different order in each,
+    so two runs in a row do not agree by accident. Processes with extra imports take seconds to
+    start, so there is only one for each set of imports, with a third hash seed.
     """
     more = next((modules for word, modules in MORE.items() if word in arguments), ())
     return _of_seed(3 if more else 1 + next(_turns) % 2, more)
 
 
 def main() -> None:
-    """Import everything, and fork at each request until the other side has gone."""
+    """Import everything, then fork on each request until the other side closes the socket."""
     requests = socket.socket(fileno=int(sys.argv[1]))
     _import_all(sys.argv[2:])
     gc.freeze()
@@ -120,8 +124,8 @@ def main() -> None:
 
 
 def serve(requests: socket.socket) -> None:
-    """Fork this process at each request; all that it has imported and changed is in the forks."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for those that wait
+    """Fork this process on each request; its imports and changes carry over to the forks."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes in between
     while True:
         start, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, N_DESCRIPTORS)
         if not start:
@@ -130,7 +134,7 @@ def serve(requests: socket.socket) -> None:
         if os.fork() == 0:
             requests.close()
             _keep(*json.loads(text), descriptors)
-            return  # the program's own end, with all that Python does then
+            return  # the program ends as usual, including Python's shutdown
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -146,11 +150,11 @@ def _exactly(requests: socket.socket, length: int) -> bytes:
 
 
 def spare_the_disk() -> None:
-    """Let files reach the disk when they do: no test ends the machine, and one fsync takes ms.
+    """Skip fsync, which takes milliseconds per call; no test crashes the machine.
 
-    What fsync is called for, and in which order, is told by tests that put their own in its place.
+    Other tests replace ``os.fsync`` to check which files are synced, and in which order.
     """
-    os.fsync = os.fstat  # type: ignore[assignment]  # it refuses what is no descriptor, as fsync does
+    os.fsync = os.fstat  # type: ignore[assignment]  # like fsync, it rejects bad descriptors
 
 
 def _import_all(more: Sequence[str]) -> None:
@@ -166,14 +170,14 @@ def _import_all(more: Sequence[str]) -> None:
         if not module.name.endswith(("__main__", ".sklearn", "cluster_worker")):
             import_module(module.name)
     for name in more:
-        with suppress(ImportError):  # the program says what is missing
+        with suppress(ImportError):  # the program itself reports what is missing
             import_module(name)
 
 
 def _keep(
     arguments: list[str], environment: dict[str, str], folder: str, descriptors: array.array[int]
 ) -> None:
-    """Fork again, run the program there, and tell here how it ends."""
+    """Fork again, run the program in the child, and report its exit code from the parent."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *streams, report = descriptors
     pid = os.fork()

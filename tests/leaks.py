@@ -1,8 +1,9 @@
 """``make leaks``: train and predict under Valgrind, with 10, 50 and 200 members.
 
-Memory lost in the solvers or in our C code must not grow with the members, and nothing there may
-read or write out of bounds. Losses in Python and its other libraries do not count. One process does
-the imports and forks for every command: under Valgrind imports take longer than training.
+Memory leaks in the solvers or in our C code must not grow with the number of members, and this code
+must not read or write out of bounds. Leaks in Python and in other libraries do not count. One
+process does the imports and forks for each command: under Valgrind, imports take longer than
+training.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ OURS = ("/_svmlight.", "/_numbers.", "/_blocks.", "/libsvm/clib.", "/liblinear/c
 LOST = "Leak_DefinitelyLost"
 PATIENCE_SECONDS = 3600.0
 OPTIONS = ["--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40", "--xml=yes"]
-NAMES = "names"  # file of process number, command, solver, members
+NAMES = "names"  # a file with the process id, command, solver and size of each run
 
 
 def main() -> int:
@@ -59,7 +60,7 @@ def _write_rows(folder: Path) -> None:
 
 
 def run_commands(folder: Path) -> None:
-    """Train and predict with every number of members, each in its own process."""
+    """Train and predict with each number of members, each time in a new process."""
     from resvm_cli import cli
     from resvm_cli.running import parallel
     from resvm_cli.training import train  # noqa: F401
@@ -115,7 +116,7 @@ def _report(folder: Path) -> int:
 
 
 def own_errors(path: Path) -> Iterator[tuple[str, int, str]]:
-    """Errors in our code or the solvers': kind, bytes lost, function."""
+    """Yield kind, bytes lost and function of each error in our code or the solvers."""
     for error in ElementTree.parse(path).getroot().iter("error"):
         frames = [
             frame

@@ -1,4 +1,4 @@
-"""LIBSVM's own loader and decision function, as an oracle. Only for files that resvm wrote."""
+"""LIBSVM's loader and decision function as an oracle, only for files written by resvm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resvm_cli.svm.libsvm import NodeArray, library
 
 
 def predict_values(path: Path, rows: Rows) -> np.ndarray:
-    """svm_predict_values of every row with the model in this file."""
+    """Apply the model in this file to each row with svm_predict_values."""
     code = ctypes.CDLL(library().path)
     code.svm_load_model.argtypes = [c_char_p]
     code.svm_load_model.restype = c_void_p

@@ -1,4 +1,4 @@
-"""A real Dask scheduler and workers on loopback, for tests to use and to end."""
+"""A real Dask scheduler and workers on loopback, which tests can use and stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def dask(*arguments: object) -> list[str]:
 
 
 class LoopbackCluster:
-    """A scheduler and its workers, each a process that a test may end."""
+    """A scheduler and its workers; each is a process that a test may kill."""
 
     def __init__(self, stack: ExitStack, folder: Path, n_workers: int, patience: float) -> None:
         self._stack, self.folder, self._patience = stack, folder, patience
@@ -66,6 +66,6 @@ class LoopbackCluster:
 def loopback_cluster(
     folder: Path, n_workers: int, patience: float = PATIENCE_SECONDS
 ) -> Iterator[LoopbackCluster]:
-    """A cluster that ends with its test."""
+    """Start a cluster that is stopped when its test ends."""
     with ExitStack() as stack:
         yield LoopbackCluster(stack, folder, n_workers, patience)

@@ -1,4 +1,4 @@
-"""Calls of C functions with one array exchanged for one that they must refuse by its name."""
+"""Call C functions with one bad array, which they must reject with a message that names it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
 
 
 def array_arguments(calls: Calls) -> list[tuple[str, str]]:
-    """Each function with each of its arguments that is an array."""
+    """Return (function, argument) for each argument that is an array."""
     return [
         (function, name)
         for function, (_, arguments) in calls.items()
@@ -24,7 +24,7 @@ def array_arguments(calls: Calls) -> list[tuple[str, str]]:
 
 
 def of_other_kinds(array: np.ndarray) -> Iterator[Any]:
-    """As many items, of every other kind; and what is no array."""
+    """Yield arrays of the same shape but other types, and objects that are not arrays."""
     for kind in KINDS:
         if np.dtype(kind) != array.dtype:
             yield np.zeros(array.shape, kind)
@@ -35,7 +35,7 @@ def of_other_kinds(array: np.ndarray) -> Iterator[Any]:
 
 
 def laid_out_otherwise(array: np.ndarray) -> Iterator[tuple[str, Any]]:
-    """The same items with gaps between them or on odd addresses, and what is said of that."""
+    """Yield non-contiguous and unaligned copies, with the word expected in the message."""
     yield "contiguous", np.repeat(array.reshape(-1), 2)[::2]
     if array.dtype.itemsize > 1 and array.dtype.names is None:
         odd = memoryview(bytearray(array.nbytes + 1))[1:]
@@ -45,7 +45,7 @@ def laid_out_otherwise(array: np.ndarray) -> Iterator[tuple[str, Any]]:
 def assert_refused(
     calls: Calls, function: str, name: str, value: Any, error: type[Exception], said: str
 ) -> None:
-    """The call, which is a good one, fails with this value of one argument, which is named."""
+    """Check that a valid call fails with this value of one argument, and names the argument."""
     call, arguments = calls[function]
     copies = {key: np.copy(one) if hasattr(one, "dtype") else one for key, one in arguments.items()}
     call(*copies.values())
@@ -54,7 +54,7 @@ def assert_refused(
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The array, which nobody may write to."""
+    """Return a read-only copy of the array."""
     fixed = array.copy()
     fixed.setflags(write=False)
     return fixed

@@ -1,14 +1,15 @@
 """``make mutants``: change one line of the package at a time and see whether a test fails.
 
-The mutants are a seeded sample of all that the rules below make; a longer run tries the same ones
-and more. Each is tried in a copy of the tree, on the tests that reach its line if ``make coverage``
-has run, else on the test files nearest to its module. Results are added to build/mutants.tsv, and
-mutants tried before are not tried again. A mutant that no test can kill, because nothing changes by
-it, is named in tests/mutants.txt with the reason.
+The mutants are a seeded sample of those that the rules below generate; a larger sample includes the
+mutants of a smaller one. Each mutant is tried in a copy of the tree. It is run against the tests
+that reach its line if ``make coverage`` has run, otherwise against the test files closest to its
+module. Results are appended to build/mutants.tsv, and mutants with a result are not tried again.
+Mutants that no test can kill because they change nothing are listed in tests/mutants.txt with the
+reason.
 
-One process imports the package and collects all tests once. For a mutant inside a function it forks
-and gives the function its mutated code, so that most mutants take less than a second. A mutant of
-what runs at import is tried in a process that has imported nothing of the package.
+One process imports the package and collects all tests once. For a mutant inside a function, it
+forks and gives the function its mutated code, so most mutants take less than a second. A mutant in
+code that runs at import is tried in a process that has not imported any of the package.
 """
 
 from __future__ import annotations
@@ -43,21 +44,21 @@ from typing import IO, Any, TypeAlias
 from tests.coverage import COPY as MEASURED
 from tests.coverage import ROOT, copy_tree
 
-COPY = ROOT / "build" / "mutants"  # -2 is added for the second of several processes
+COPY = ROOT / "build" / "mutants"  # with -2 appended for the second of several processes
 RESULTS = ROOT / "build" / "mutants.tsv"
 EQUIVALENT = ROOT / "tests" / "mutants.txt"
-MAX_TESTS = 60  # functions; those of the mutant's own module come first
-MAX_STARTING = 12  # of them, those in files whose tests start programs
+MAX_TESTS = 60  # test functions per mutant; those of the mutant's own module come first
+MAX_STARTING = 12  # how many of these may be in files whose tests start programs
 MAX_FILES = 4
-CPU_SECONDS = 120  # of the tests of one mutant: one that never ends
-ENOUGH_SECONDS = 10.0  # of computing by tests that pass; no other test begins then
-MAX_MEMORY = 8 << 30  # a mutant may ask for any amount
+CPU_SECONDS = 120  # limit for the tests of one mutant, in case it never ends
+ENOUGH_SECONDS = 10.0  # CPU time of passing tests after which no further test starts
+MAX_MEMORY = 8 << 30  # a mutant may request any amount of memory
 WALL_SECONDS = 900.0
 PYTEST = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 KILLED, ENDLESS, SURVIVED, UNREACHED = "killed", "killed (endless)", "survived", "unreached"
 BROKEN = "not tried"  # pytest could not run the tests
-PASSED: set[str] = set()  # tests that pass without a mutant
-FAILING: set[str] = set()  # and those that do not, in a copy of the tree
+PASSED: set[str] = set()  # tests that pass in the copy of the tree without a mutant
+FAILING: set[str] = set()  # tests that fail in the copy of the tree without a mutant
 
 COMPARED = {
     ast.Lt: ast.LtE,
@@ -88,17 +89,17 @@ Key: TypeAlias = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of one node: where, and the text before and after, each on one line."""
+    """A change to one syntax node: its position, and its text before and after the change."""
 
     path: str
     line: int
     rule: str
     before: str
     after: str
-    start: int  # offsets in the file
+    start: int  # byte offsets in the file
     end: int
     end_line: int
-    text: str  # the line that it begins in
+    text: str  # the line on which the node begins
 
     @property
     def key(self) -> Key:
@@ -106,7 +107,7 @@ class Mutant:
 
     @property
     def name(self) -> Key:
-        """The same wherever the line moves."""
+        """An identifier that does not change when the line moves."""
         return self.path, self.text, self.before, self.after
 
 
@@ -136,7 +137,7 @@ class Mutants(ast.NodeVisitor):
         self.found.append(Mutant(self.path, node.lineno, rule, before, after, *where))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Texts are for people; their nodes have no places before Python 3.12."""
+        """Skip f-strings: texts for people, whose nodes have no positions before Python 3.12."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -214,7 +215,7 @@ class Mutants(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> None:
-        self._add("statement", node, "pass")  # what is raised is a text for people
+        self._add("statement", node, "pass")  # but leave its arguments, which are texts for people
 
     def visit_Return(self, node: ast.Return) -> None:
         if node.value is not None and ast.unparse(node.value) != "None":
@@ -230,7 +231,7 @@ def all_mutants(root: Path) -> Iterator[Mutant]:
 
 
 def tests_by_line(path: str) -> dict[int, set[str]]:
-    """The test functions that reach each line of a module."""
+    """Return the test functions that reach each line of a module."""
     import coverage
 
     data = coverage.CoverageData(str(MEASURED / ".coverage"))
@@ -242,7 +243,7 @@ def tests_by_line(path: str) -> dict[int, set[str]]:
 
 
 def chosen_tests(mutant: Mutant, reached: dict[int, set[str]]) -> list[str]:
-    """Tests that reach the lines of a mutant; for what runs at import, all of its module."""
+    """Return tests that reach a mutant or, if it runs at import, the code that uses it."""
     lines = range(mutant.line, mutant.end_line + 1)
     tests = set().union(*(reached.get(line, set()) for line in lines))
     if not _outermost_function(mutant):
@@ -268,7 +269,10 @@ def _own_tests(mutant: Mutant) -> str:
 
 
 def nearest_files(mutant: Mutant) -> list[str]:
-    """A module's own test file, then those that import it, else its folder's; quick ones first."""
+    """Return the test file of a module and those that import it, or else those of its folder.
+
+    The module's own test file comes first, then files whose tests start no programs.
+    """
     module = Path(mutant.path).with_suffix("")
     package, name = ".".join(module.parent.parts), module.name
     imported = re.compile(
@@ -286,7 +290,7 @@ def nearest_files(mutant: Mutant) -> list[str]:
 
 
 def _outermost_function(mutant: Mutant) -> int:
-    """The first line of the function that a mutant is in; 0 if it runs at import."""
+    """Return the first line of the function that contains a mutant; 0 if it runs at import."""
     tree = ast.parse((ROOT / mutant.path).read_text())
     starts = [
         min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
@@ -298,7 +302,7 @@ def _outermost_function(mutant: Mutant) -> int:
 
 
 def _users(mutant: Mutant) -> set[int]:
-    """The lines of functions that use the name to which a mutant is assigned; empty without one."""
+    """Return the lines in functions that use the global name assigned by a mutant, if any."""
     tree = ast.parse((ROOT / mutant.path).read_text())
     names = {
         target.id
@@ -330,7 +334,7 @@ def _starts_programs(file: str) -> bool:
 
 
 class Collected:
-    """The plugin of pytest in the process that has collected the tests: it forks at request."""
+    """A pytest plugin in the process that has collected the tests; it forks on request."""
 
     def __init__(self, requests: IO[str], answers: IO[str]) -> None:
         self._requests, self._answers = requests, answers
@@ -342,7 +346,7 @@ class Collected:
             by_name[item.nodeid.partition("[")[0]].append(item)
             by_name[item.nodeid.partition("::")[0]].append(item)
         sys.dont_write_bytecode = True
-        gc.unfreeze()  # what is frozen is not found
+        gc.unfreeze()  # get_objects does not return frozen objects
         functions = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
         gc.collect()
         gc.freeze()
@@ -363,7 +367,7 @@ class Collected:
 
     def _try(self, session: Any, functions: list[FunctionType], path: str, start: int,
              source: str, items: list[Any]) -> int:  # fmt: skip
-        """Run the tests one after the other until one fails."""
+        """Run the tests in order until one fails."""
         if source:
             mutated = _function_code(compile(source, path, "exec"), start)
             changed = 0
@@ -387,7 +391,7 @@ class Collected:
 
 
 def _fork_programs_from_here() -> None:
-    """Let the programs that tests start be forks of this process, which has the mutated code."""
+    """Fork the programs that tests start from this process, which has the mutated code."""
     forks = sys.modules["tests.forks"]
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
@@ -404,7 +408,7 @@ def _fork_programs_from_here() -> None:
 
 
 def _function_code(module: CodeType, start: int) -> CodeType:
-    """The code of the outermost function that begins at a line."""
+    """Return the code of the outermost function that begins at a line."""
     for code in module.co_consts:
         if isinstance(code, CodeType):
             is_class = not code.co_flags & inspect.CO_OPTIMIZED
@@ -417,10 +421,10 @@ def _function_code(module: CodeType, start: int) -> CodeType:
 
 
 def _collect(requests: int, answers: int) -> None:
-    """Collect all tests, and serve until there are no more requests."""
+    """Collect all tests, and answer requests until there are no more."""
     import pytest
 
-    sys.dont_write_bytecode = False  # rewritten tests are read again by those that import afresh
+    sys.dont_write_bytecode = False  # processes that import the tests again read the bytecode
     with open(requests) as asked, open(answers, "w") as answered:
         pytest.main([*PYTEST, "-s", f"--basetemp={COPY}-tmp"], plugins=[Collected(asked, answered)])
 
@@ -451,13 +455,13 @@ class Tests:
 
 
 def outcome(mutant: Mutant, tests: list[str], collected: Tests) -> tuple[str, str]:
-    """Run the tests on the copy with the mutant in it; the result, and the test that failed."""
+    """Run the tests on the copy with the mutant; return the result and the test that failed."""
     if not tests:
         return UNREACHED, ""
     path = COPY / mutant.path
     source = path.read_bytes()
     changed = source[: mutant.start] + mutant.after.encode() + source[mutant.end :]
-    ast.parse(changed)  # a mutant is a program
+    ast.parse(changed)  # a mutant must be a valid program
     start = _outermost_function(mutant)
     path.write_bytes(changed)
 
@@ -474,7 +478,7 @@ def outcome(mutant: Mutant, tests: list[str], collected: Tests) -> tuple[str, st
         if found != KILLED or not killer:
             return found, killer
         test = killer.partition("[")[0]
-        if _starts_programs(test.partition("::")[0]):  # a busy machine may have made it fail
+        if _starts_programs(test.partition("::")[0]):  # a busy machine can cause failures
             found, _ = tried([test])
     finally:
         path.write_bytes(source)
@@ -484,7 +488,7 @@ def outcome(mutant: Mutant, tests: list[str], collected: Tests) -> tuple[str, st
         else:
             FAILING.add(test)
             found = SURVIVED
-    if found == SURVIVED:  # by that test: those after it are left
+    if found == SURVIVED:  # the mutant did not cause the failure: continue with later tests
         reached = next(at for at, one in enumerate(tests) if test.startswith(one))
         return (
             outcome(mutant, tests[reached + 1 :], collected)
@@ -519,7 +523,7 @@ def _log_output(name: str) -> None:
 
 
 def _forked(function: Callable[[], int]) -> str:
-    """Call a function that runs tests in a process of its own."""
+    """Call a function that runs tests, in a separate process."""
     pid = os.fork()
     if pid == 0:
         code = 3
@@ -530,7 +534,7 @@ def _forked(function: Callable[[], int]) -> str:
             _log_output("last.log")
             code = function()
             sys.stdout.flush()
-        except BaseException:  # noqa: BLE001 - whatever it is, this process must not go on
+        except BaseException:  # noqa: BLE001 - this process must not continue in any case
             traceback.print_exc()
         finally:
             os._exit(code)
@@ -547,20 +551,20 @@ def _forked(function: Callable[[], int]) -> str:
     code = os.waitstatus_to_exitcode(status)
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         return ENDLESS
-    # 2: a module of the tests cannot be imported; negative: the process was ended by a signal
+    # 2: a test module cannot be imported; negative: the process was killed by a signal
     return SURVIVED if code == 0 else KILLED if code in (1, 2) or code < 0 else BROKEN
 
 
 def changes_nothing(mutant: Mutant) -> bool:
-    """Whether a mutant changes no result by its form alone."""
-    if mutant.rule == "arguments":  # of a symmetric function
+    """Whether the form of a mutant alone shows that it changes no results."""
+    if mutant.rule == "arguments":  # swapped arguments of a symmetric function
         return mutant.before.startswith(("max(", "min(", "np.maximum(", "np.minimum("))
-    # assignments to fields of frozen dataclasses are mypy's to find
+    # mypy finds assignments to fields of frozen dataclasses
     return mutant.before == "True" and "dataclass(frozen=True, eq=False)" in mutant.text
 
 
 def equivalent() -> dict[Key, str]:
-    """Reasons by mutant: lines of path, line, before, after and reason, with tabs between."""
+    """Read the reasons by mutant; each line has path, line, before, after and reason."""
     found = {}
     for line in EQUIVALENT.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -586,7 +590,7 @@ def main() -> int:
     global COPY
     COPY = COPY if part == 1 else COPY.with_name(f"mutants-{part}")
     copy_tree(COPY)
-    checked = py_compile.PycInvalidationMode.CHECKED_HASH  # a mutant is never missed
+    checked = py_compile.PycInvalidationMode.CHECKED_HASH  # so that no mutant is missed
     compileall.compile_dir(COPY, quiet=1, invalidation_mode=checked)
     os.chdir(COPY)
     sys.path[0] = str(COPY)
@@ -636,7 +640,7 @@ def _known() -> dict[Key, tuple[str, str, str]]:
 
 
 def _warm_up() -> None:
-    """Import what every mutant's tests import, but nothing of the package."""
+    """Import libraries that the tests of every mutant need, but nothing from the package."""
     for name in ("pytest", "hypothesis", "numpy", "scipy.sparse", "scipy.stats", "threadpoolctl"):
         __import__(name)
     for name in ("sklearn.svm", "sklearn.metrics", "rich.table", "typer.main"):

@@ -1,4 +1,4 @@
-"""Programs run by tests: none outlives its test, and none is waited for without an end."""
+"""Run programs in tests: no program outlives its test, and every wait has a time limit."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from typing import Any
 
 from tests.forks import forks
 
-# Nothing here takes a tenth of this on an idle machine; a busy one must not turn a test red.
+# On an idle machine, no test needs a tenth of this; tests must not fail because it is busy.
 PATIENCE_SECONDS = 300.0
 POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
 class Ran:
-    """How a program ended and what it said."""
+    """The exit code and the output of a program."""
 
     code: int
     out: bytes
@@ -34,17 +34,17 @@ class Ran:
 
 
 def resvm_command(*arguments: object) -> list[str]:
-    """The real entry point, for a process of its own."""
+    """Return a command that runs the real entry point."""
     return [sys.executable, "-m", "resvm_cli", *map(str, arguments)]
 
 
 def script_command(script: str, *arguments: object) -> list[str]:
-    """Some lines of Python, for a process of their own."""
+    """Return a command that runs some lines of Python."""
     return [sys.executable, "-c", script, *map(str, arguments)]
 
 
 def resvm_signaled_at(function: str, number: signal.Signals, *arguments: object) -> list[str]:
-    """A resvm that sends itself a signal right after its first call of a function of ``os``."""
+    """Return a resvm command that signals itself after its first call of this ``os`` function."""
     script = (
         "import os, signal, sys\n"
         f"real = os.{function}\n"
@@ -65,10 +65,11 @@ def resvm_signaled_at(function: str, number: signal.Signals, *arguments: object)
 def started(
     command: Sequence[str | Path], *, patience: float = PATIENCE_SECONDS, **more: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A running program, waited for at the end.
+    """Start a program, and wait for it at the end of the block.
 
-    It is killed, with all that it has started, when the test fails meanwhile or patience ends. A
-    read or a write that waits for it then returns, so that the test fails and does not hang.
+    The program and everything it has started are killed if the test fails first or after
+    ``patience`` seconds. Reads and writes that wait for the program then return, so the test
+    fails instead of hanging.
     """
     late = threading.Event()
     with subprocess.Popen(command, start_new_session=True, **more) as running:
@@ -83,7 +84,7 @@ def started(
         try:
             yield running
             if running.stdin is not None:
-                with suppress(BrokenPipeError):  # it has gone and needs no more
+                with suppress(BrokenPipeError):  # it has ended and reads no more
                     running.stdin.close()
             running.wait()
         except BaseException:
@@ -98,8 +99,8 @@ def started(
 
 
 def kill_group(leader: int) -> None:
-    """End a program and all that it has started."""
-    with suppress(ProcessLookupError):  # all have gone
+    """Kill a program and everything it has started."""
+    with suppress(ProcessLookupError):  # all have ended
         os.killpg(leader, signal.SIGKILL)
 
 
@@ -111,7 +112,7 @@ def run(
     patience: float = PATIENCE_SECONDS,
     **more: Any,
 ) -> Ran:
-    """Run a program to its end; ``env`` is added to the environment."""
+    """Run a program and wait for its end; ``env`` is added to the environment."""
     with started(
         command,
         patience=patience,
@@ -126,9 +127,10 @@ def run(
 
 
 def run_resvm(*arguments: object, env: dict[str, str] | None = None, **more: Any) -> Ran:
-    """Run the real entry point to its end, in a process of its own.
+    """Run the real entry point in its own process and wait for its end.
 
-    It is a fork of one that has the imports behind it, unless it is to start in a way of its own.
+    The process is forked from one that has already done the imports, unless the arguments require
+    it to be started differently.
     """
     plain = {"COLUMNS": "100", "NO_COLOR": "1"}
     if env is None and more.keys() <= {"cwd", "stdin", "patience"}:
@@ -151,7 +153,7 @@ def _run_forked(
             said[name] = reading.read()
 
     def write(stream: int) -> None:
-        # it may have gone and need no more
+        # the program may end before it has read everything
         with suppress(BrokenPipeError), open(stream, "wb") as writing:
             writing.write(stdin or b"")
 
@@ -189,7 +191,8 @@ def _run_forked(
     return Ran(code, said["out"], said["err"].decode())
 
 
-# A program that hands its streams over and ends as the fork does: a tenth of resvm's own start-up.
+# A client that passes on its streams and exits with the fork's exit code. It starts ten times as
+# fast as resvm.
 CLIENT = """\
 import json, os, socket, sys
 server = socket.socket(socket.AF_UNIX)
@@ -203,9 +206,9 @@ os._exit(int(server.recv(16)))
 
 @contextmanager
 def resvm_on_the_path() -> Iterator[str]:
-    """A PATH whose ``resvm`` is a fork, for scripts."""
+    """Yield a PATH, for scripts, on which ``resvm`` is run as a fork."""
     with (
-        tempfile.TemporaryDirectory() as folder,  # the name of a socket must be short
+        tempfile.TemporaryDirectory() as folder,  # socket paths must be short
         socket.socket(socket.AF_UNIX) as listening,
     ):
         listening.bind(f"{folder}/forks")
@@ -221,7 +224,7 @@ def resvm_on_the_path() -> Iterator[str]:
             yield f"{program.parent}:{os.environ['PATH']}"
         finally:
             with suppress(OSError):
-                listening.shutdown(socket.SHUT_RDWR)  # whoever waits there returns
+                listening.shutdown(socket.SHUT_RDWR)  # threads that wait on the socket return
 
 
 def _answer_all(listening: socket.socket) -> None:
@@ -234,12 +237,12 @@ def _answer_all(listening: socket.socket) -> None:
 
 
 def _answer(connection: socket.socket) -> None:
-    """Run the program that is asked for; it is killed when whoever asked has gone."""
+    """Run the requested program; kill it if the client that requested it ends first."""
     ended = threading.Event()
 
     def watch(leader: int) -> None:
         with suppress(OSError):
-            connection.recv(1)  # nothing more is said: it returns when they have gone
+            connection.recv(1)  # the client sends nothing more, so this returns when it ends
         if not ended.is_set():
             kill_group(leader)
 
@@ -262,13 +265,13 @@ def _answer(connection: socket.socket) -> None:
 
 
 def start_resvm(*arguments: object, **more: Any) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """The real entry point, running, with pipes to write to and read from."""
+    """Start the real entry point, with pipes for its standard streams."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return started(resvm_command(*arguments), **{**pipes, **more})
 
 
 def until(condition: Callable[[], object], patience: float = PATIENCE_SECONDS) -> None:
-    """Wait for something to come true."""
+    """Wait until a condition is true."""
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:

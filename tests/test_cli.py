@@ -53,7 +53,7 @@ UNUSED = {
 
 @pytest.mark.parametrize("command", UNUSED)
 def test_a_command_imports_only_what_it_uses(command, problem, model, tmp_path):
-    """A small run takes little longer than its imports."""
+    """Imports take most of the time of a small run."""
     sets = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
     scores = tmp_path / "scores"
     scores.write_text("1 0.5\n-1 0.2\n1 0.9\n-1 0.6\n")
@@ -121,7 +121,7 @@ def test_help_into_nowhere_has_the_usual_exit_codes():
 
 
 def test_an_ignored_interrupt_stays_ignored(model):
-    # as for the background jobs of a script
+    # as in background jobs of a script
     def ignoring() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -165,15 +165,15 @@ def test_zsh_completes_when_it_loads_the_function(resvm):
     )
 
 
-# Less than the solver takes on an idle machine, but more than exiting takes on a busy one.
+# Less than the solver needs on an idle machine, but more than exiting takes on a busy one.
 SOLVE_SECONDS = 60
 SOLVING = b"solving\n"
 
 
 def long_solve(folder) -> list[str]:
-    """A program whose only solver call takes minutes; it prints a line when LIBSVM is called.
+    """Return a command whose only solver call takes minutes; it prints a line before the call.
 
-    Overlapping classes with enormous penalties.
+    The call is slow because the classes overlap and the penalties are enormous.
     """
     rng = np.random.default_rng(0)
     write_svm(folder / "p", rng.standard_normal((3000, 10)))
@@ -311,14 +311,14 @@ def test_no_escape_sequence_reaches_the_terminal(problem, model, resvm, tmp_path
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(
     module, ignored, model, resvm, tmp_path
 ):
-    # The signal arrives while Python imports a module, including in callbacks like those of module
-    # locks, where it ignores exceptions.
+    # The signal arrives while Python imports a module, possibly in a callback in which Python
+    # ignores exceptions, such as those of module locks.
     interrupt = "signal.raise_signal(signal.SIGINT)"
     if ignored:
         interrupt = f"reference = weakref.ref(Interrupting(), lambda _: {interrupt})"
     (tmp_path / "sitecustomize.py").write_text(
         "import signal, sys, weakref\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as from a terminal
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as in a terminal
         "class Interrupting:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {module!r}:\n"

@@ -1,4 +1,4 @@
-"""Messages that name parameters, rendered by each front end."""
+"""Error messages that name parameters, as rendered by each front end."""
 
 from __future__ import annotations
 

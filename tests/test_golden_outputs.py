@@ -1,7 +1,7 @@
-"""What commands find on small seeded data stays what it is, to six digits.
+"""The outputs of commands on small seeded data stay the same to six digits.
 
-The outputs are in tests/golden/outputs. ``python -m tests.test_golden_outputs`` writes them again,
-for a change that is meant to change results: read the difference before you commit it.
+The expected outputs are in tests/golden/outputs. If a change is meant to affect results, run
+``python -m tests.test_golden_outputs`` to write them again, and read the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.programs import run_resvm
 
 GOLDEN = Path(__file__).parent / "golden" / "outputs"
 PU = "-P data/pos.svm -U data/unl.svm -q"
-MORE = "-P more/pos.svm -U more/unl.svm -q"  # enough known positives to state precision
-# a file, and the command whose output it is; later ones read what earlier ones have written
+MORE = "-P more/pos.svm -U more/unl.svm -q"  # enough known positives to estimate precision
+# each output file and its command; later commands read files written by earlier ones
 COMMANDS = f"""
 simulate.json   simulate --synthetic --n-pos 30 --n-unl 120 --contamination-pos 0.1
     --contamination-unl 0.2 --test-pos 25 --test-neg 35 --decimals 3 -q -o data --json
@@ -58,7 +58,7 @@ bench.json      benchmark run --data data/test.svm --positive-label 1 --n-pos 10
     --protocol search -j 1 -q -o bench --json
 report.json     benchmark report bench --json
 """
-# what depends on bits, which other processors may round otherwise, or on the machine
+# keys whose values depend on the machine or on how the processor rounds
 PASSING = ("sha256", "digest", "version", "fingerprint", "seconds", "resvm", "command")
 
 
@@ -68,7 +68,7 @@ def commands() -> dict[str, list[str]]:
 
 
 def outputs() -> dict[str, str]:
-    """The output of every command by the name of its file."""
+    """Run all commands and return their outputs by file name."""
     folder = Path(mkdtemp())
     try:
         for name, arguments in commands().items():
@@ -100,9 +100,9 @@ def _steady(value: Any) -> Any:
 
 
 def differences(found: Any, expected: Any, where: str = "") -> list[str]:
-    """Where a value differs from the expected one, numbers by more than rounding."""
+    """Describe how a value differs from the expected one, allowing for rounding of numbers."""
     if isinstance(found, dict) and isinstance(expected, dict):
-        # a key may be added: tests/test_schemas.py looks at those
+        # keys may be added; tests/test_schemas.py checks them
         pairs = [(f"{where}.{key}", found.get(key), one) for key, one in expected.items()]
     elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
         pairs = [
@@ -121,7 +121,7 @@ def differences(found: Any, expected: Any, where: str = "") -> list[str]:
 
 
 def test_commands_find_what_they_found_before():
-    # one test: another process would run all commands again
+    # a single test, because a second one might run all commands again in another process
     told = [
         line
         for name, text in outputs().items()

@@ -1,7 +1,8 @@
-"""What must not change a model: the form of the data, and how and where it is trained.
+"""Models do not depend on the form of the data, or on how and where they are trained.
 
-Values are multiples of 1/8, so that kernel values are exact in any order of summation. A solver
-stops at a tolerance: from rounded kernel values it may take other steps, and agree to 1e-3 only.
+Values are multiples of 1/8, so kernel values are exact in any order of summation. With rounded
+kernel values, a solver may take different steps before it stops at its tolerance, and results would
+agree only to about 1e-3.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from resvm_cli.training.train import merge
 from tests.api.test_functions import FORMATS, snapshot
 from tests.conftest import write_svm
 
-# rows drawn at random are often badly scaled, or hard to tell apart
+# random rows are often badly scaled or hard to separate
 pytestmark = pytest.mark.filterwarnings("ignore::resvm_cli.ResultWarning")
 
 GAMMA = 0.125
@@ -37,7 +38,7 @@ few = settings(max_examples=10, deadline=None)
 
 
 class Drawn(NamedTuple):
-    """Rows, their labels, and how to train on them."""
+    """Rows, their labels and the training parameters."""
 
     X: np.ndarray
     y: np.ndarray
@@ -55,7 +56,7 @@ def drawn(draw: st.DrawFn) -> Drawn:
     y[rng.permutation(n_rows)[: draw(st.integers(8, 15))]] = 1
     X = np.rint(8 * (rng.normal(size=(n_rows, n_columns)) + y[:, None])) / 8
     X *= rng.random(X.shape) < draw(st.sampled_from([0.4, 1.0]))
-    X[0] = 1  # no column is empty: a file would not tell of it
+    X[0] = 1  # no column is all zeros: text files do not store zeros
     kernel = draw(st.sampled_from([{"kernel": "linear"}, {"kernel": "rbf", "gamma": GAMMA}]))
     method = draw(st.sampled_from([{"n_models": 3}, {"n_models": 3, "method": "bagging"}]))
     seed, decision = draw(st.integers(0, 99)), draw(st.sampled_from(["votes", "mean"]))
@@ -149,7 +150,7 @@ def test_one_labeled_file_or_two_files_give_the_same_model(data):
         folder = Path(name)
         one = trained(labeled_file(folder, data), data, folder / "one")
         two = trained(two_files(folder, data), data, folder / "two")
-        # but that the manifest tells which label the one file has for positives
+        # the manifests differ only in the positive label of the single file
         manifests = [json.loads(files.pop("manifest.json")) for files in (one, two)]
         assert one == two
         for manifest, label in zip(manifests, (1.0, None), strict=True):
@@ -190,7 +191,7 @@ def test_compressed_files_give_the_same_bytes(data):
 @given(data=drawn(), shuffle=st.randoms(use_true_random=False))
 def test_rows_keep_their_values_in_another_order_and_among_others(data, shuffle):
     model = data.model()
-    order = [shuffle.randrange(len(data.X)) for _ in range(70)]  # some twice, some not at all
+    order = [shuffle.randrange(len(data.X)) for _ in range(70)]  # with repeats
     values = model.decision_values(data.X)
     np.testing.assert_allclose(model.decision_values(data.X[order]), values[order], 1e-9, 1e-9)
     np.testing.assert_array_equal(model.predict(data.X[order]), model.predict(data.X)[order])
@@ -201,7 +202,7 @@ def test_rows_keep_their_values_in_another_order_and_among_others(data, shuffle)
 def test_where_known_positives_lie_among_the_others_does_not_matter(data, shuffle):
     sides = list(data.y)
     shuffle.shuffle(sides)
-    # rows of P take other places among those of U; the order within each set stays
+    # mix the rows of P and U differently, but keep the order within each set
     order = np.empty(len(data.y), int)
     for side in (0, 1):
         order[np.flatnonzero(np.array(sides) == side)] = np.flatnonzero(data.y == side)
@@ -210,7 +211,7 @@ def test_where_known_positives_lie_among_the_others_does_not_matter(data, shuffl
 
 
 def every_row(data: Drawn) -> dict[str, Any]:
-    """Parameters of a model that is trained on all rows, almost to the optimum."""
+    """Return parameters for training one SVM on all rows, almost to the optimum."""
     kernel = {
         name: data.parameters[name] for name in ("kernel", "gamma") if name in data.parameters
     }
@@ -282,6 +283,6 @@ def test_a_table_gives_the_values_of_svmlight_text_whatever_its_columns_are_call
             trained(source, data, model)
             found = predicted(model, write_table(folder / "all.csv", data.X, names))
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-            # columns are found by name, wherever they are
+            # columns are found by name, in any order
             turned = write_table(folder / "turned.csv", data.X[:, ::-1], names[::-1])
             np.testing.assert_array_equal(predicted(model, turned), found)

@@ -1,4 +1,4 @@
-"""What is said in several places for several tools is the same."""
+"""Metadata repeated in the files of several tools is consistent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resvm_cli import __version__
 from tests.conftest import ROOT
 from tests.programs import run
 
-tomllib = pytest.importorskip("tomllib")  # from 3.11 on
+tomllib = pytest.importorskip("tomllib")  # in Python 3.11 and later
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
@@ -30,7 +30,7 @@ def supported_pythons() -> list[str]:
 
 
 def rendered(platform: str) -> dict[str, Any]:
-    """Render the bioconda recipe as conda-build does: lines that do not apply, then Jinja."""
+    """Render the bioconda recipe like conda-build: drop lines by selector, then apply Jinja."""
     environment = pytest.importorskip("jinja2").Environment()
     known = {"win": platform == "win", "osx": platform == "osx", "py": 310}
     lines = []
@@ -128,7 +128,7 @@ def test_the_workflow_makes_targets_that_there_are():
 
 
 def test_the_conda_recipe_needs_what_the_package_needs():
-    solvers = {"libsvm-official", "liblinear-official"}  # packed along
+    solvers = {"libsvm-official", "liblinear-official"}  # bundled with the conda package
     lines = [line.partition(";")[0] for line in PROJECT["dependencies"]]
     required = {re.sub(r"[<>=].*", "", line): line for line in lines}
     needed = {line.split()[0]: line for line in RECIPE["requirements"]["run"]}

@@ -1,4 +1,4 @@
-"""The parameter table: bad values of every parameter are refused by name."""
+"""For each parameter in the table, bad values are rejected with a message that names it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
 NO_NUMBER = (object(), "nonsense", [1, "x"], b"x", {"a": 1}, "1..", "5..1")
 BAD = (*NO_NUMBER, -1, 0, float("nan"), float("inf"), -float("inf"), 2.5, [], {}, "")
 OPTION = re.compile(r"(?<![\w-])--?(?!inf)[a-zA-Z][\w-]*")
-# What has a meaning for the command line has it here.
+# Values from BAD that are valid for some parameters.
 SOUND = {
     "coef0": (-1, 0, 2.5),
     "bias": (-1, 2.5),
@@ -43,12 +43,12 @@ SOUND = {
     "n_jobs": (-1,),
     "positive_label": (0,),
     "auto": (0,),  # False
-    "tolerance": (2.5,),  # the solver refuses it
+    "tolerance": (2.5,),  # rejected later, by the solver
     **dict.fromkeys(
         ("w_pos", "w_neg", "c_unl", "c_pos", "gamma", "cache_mb", "unl_per_pos"), (2.5,)
     ),
 }
-PATHS = ("params", "model")  # any text may be the name of a file
+PATHS = ("params", "model")  # any text may be a file name
 NEEDS = {
     "c_pos": {"method": "cwsvm"},
     "bias": {"kernel": "linear", "solver": "liblinear"},
@@ -66,7 +66,7 @@ def rows():
 
 @pytest.fixture(autouse=True)
 def _threads_held(monkeypatch):
-    """BLAS is not asked to hold its threads two thousand times: nothing is computed here."""
+    """Do not set the number of BLAS threads two thousand times: nothing is computed here."""
     monkeypatch.setattr(parallel, "_blas_has_one_thread", True)
 
 

@@ -1,4 +1,4 @@
-"""Samples drawn a chunk at a time are those of all numbers shuffled."""
+"""A sample drawn in chunks equals the start of all numbers shuffled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from resvm_cli import randomness
 
 
 class _FewKeys:
-    """Raw numbers of which many are equal."""
+    """A random generator whose raw numbers have many ties."""
 
     def __init__(self, keys: list[int]) -> None:
         self._keys = keys
@@ -48,7 +48,7 @@ def test_a_sample_of_many_rows_leaves_the_stream_where_shuffling_does():
 def test_no_two_streams_have_the_same_key():
     constants = {name: value for name, value in vars(randomness).items() if name.isupper()}
     del constants["SAMPLE_CHUNK"]
-    del constants["SIMULATED_SETS"]  # of a command with its own seed
+    del constants["SIMULATED_SETS"]  # used by a command with its own seed
     for kind in (int, tuple):
         keys = [value for value in constants.values() if isinstance(value, kind)]
         assert len(keys) > 4

@@ -1,4 +1,4 @@
-"""Our ``dataclass`` behaves like that of the standard library, which serves as the oracle."""
+"""Our ``dataclass`` behaves like the one in the standard library, which is the oracle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resvm_cli import records
 
 
 def both(**options: Any) -> list[Any]:
-    """The same class by either decorator."""
+    """Return the same class made with each of the two decorators."""
 
     def made(dataclass: Any) -> Any:
         @dataclass(**options)
@@ -78,7 +78,7 @@ def test_a_frozen_record_cannot_be_changed():
 
 @records.dataclass(frozen=True)
 class Parent:
-    """For pickle, a class of this module."""
+    """A class at module level, as pickle requires."""
 
     name: str
 
@@ -91,7 +91,7 @@ class Parent:
 
 @records.dataclass(frozen=True)
 class Child(Parent):
-    """Fields of a parent come first."""
+    """A class whose inherited fields come first."""
 
     age: int = 3
 

@@ -179,9 +179,9 @@ def test_the_variance_of_equal_entries_is_zero():
     [
         ((0, 9), (1, 10), True),
         ((1, 10), (0, 9), True),
-        ((0, 9), (2, 10), True),  # nothing has the second feature
+        ((0, 9), (2, 10), True),  # the second counts from 1 and lacks its first feature
         ((0, 9), (0, 10), False),
-        ((0, 9), (1, 9), False),  # a feature that one set lacks
+        ((0, 9), (1, 9), False),  # both count from 0; the second lacks its first feature
         ((0, 9), (1, 11), False),
         ((1, 9), (2, 10), False),
         ((0, 9), (MAX_INDEX, -1), False),

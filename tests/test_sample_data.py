@@ -1,4 +1,4 @@
-"""The sample data: small, seeded, and what its README says."""
+"""The sample data are small, drawn with a seed, and as described in their README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands write fits resvm_cli/schemas/, key by key; damaged outputs do not."""
+"""Outputs of commands are valid under resvm_cli/schemas/, and damaged outputs are not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOLDEN = ROOT / "tests" / "golden"
 
 
 class Work:
-    """Runs commands in a folder and collects what they write, by schema."""
+    """Runs commands in a folder and collects their outputs by schema."""
 
     def __init__(self, folder: Path, problem: Path, model: Path, resvm: Callable[..., Any]) -> None:
         self.folder, self.problem, self.model = folder, problem, model
@@ -46,7 +46,7 @@ class Work:
         return ran.out
 
     def json(self, *arguments: object, code: int = 0) -> dict[str, Any]:
-        """Run a command with --json; its kind names the schema."""
+        """Run a command with --json; the ``kind`` in its output is the name of the schema."""
         output = json.loads(self.run(*arguments, "--json", code=code))
         self.add(output["kind"], output)
         return output
@@ -59,7 +59,7 @@ class Work:
 
 
 def use_models(work: Work) -> None:
-    """train, merge, inspect, and the manifests of every format."""
+    """Run train, merge and inspect, and collect manifests in every format."""
     train = ("train", *work.data, "--n-models", 2)
     (work.folder / "groups").write_text("".join(f"{number % 60}\n" for number in range(130)))
     (work.folder / "weights").write_text("0.5\n" * 30)
@@ -90,7 +90,7 @@ def use_models(work: Work) -> None:
 
 
 def use_tuning(work: Work) -> None:
-    """tune, its trials, and best.json of every format."""
+    """Run tune, and collect its trials and best.json in every format."""
     tune = ("tune", *work.data)
     narrow = ("--search", "random", "--trials", 2, "-c", "0.1..1", "-g", "0.1..0.2")
     poly = ("-t", "poly", "-d", "2", "-r", "1", "--n-models", 3, "--no-extend")
@@ -102,7 +102,7 @@ def use_tuning(work: Work) -> None:
     work.json(*one, "--feature-weights", "relevance", "-o", "weighted")
     work.json(*one, "-t", "tanimoto", "-o", "mean")
     work.json(*tune, "--n-models", 3, "--trials", 2, "--task", "1/2", "-o", "shared")
-    # with two rows of P and one member, no candidate can be scored; the trials say so
+    # with two rows of P and one member, no candidate can be scored; the trials record why
     write_svm(work.folder / "few.svm", np.arange(10.0).reshape(2, 5) - 5)
     few = ("-P", "few.svm", "-U", work.problem / "unl.svm", "-q", "--n-models", 1)
     work.run("tune", *few, "--search", "random", "--trials", 2, "-o", "few", code=3)
@@ -203,7 +203,7 @@ def use_benchmarks(work: Work) -> None:
         work.json("benchmark", "figure", *figure, "-o", "figure.svg")
 
 
-# by what they use: the schemas whose every key their outputs have
+# the schemas whose keys all occur in the outputs of each function
 MAKERS: dict[Callable[[Work], None], tuple[str, ...]] = {
     use_models: ("train", "part", "inspect", "manifest-1", "manifest-2", "manifest-3"),
     use_tuning: ("tune", "tune-task", "trial", "best-1", "best-2", "best-3"),
@@ -239,7 +239,7 @@ def faults(name: str, output: Any) -> list[str]:
 def objects(
     schema: dict[str, Any], name: str, value: Any, path: tuple[Any, ...] = ()
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any], str]]:
-    """Yield the path of every JSON object in a value, the schema of it, and the file of that."""
+    """Yield the path of each JSON object in a value, its schema and the name of the schema file."""
     schema, name = REFERENCE.flat(schema, name)
     for choice in schema.get("oneOf", []):
         if "$ref" in choice:
@@ -259,7 +259,7 @@ def objects(
 
 
 def described(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield every schema of an object within a schema, but none that it refers to."""
+    """Yield all object schemas inside a schema, without following references."""
     if isinstance(schema, dict):
         if "properties" in schema and "type" in schema:
             yield schema
@@ -272,7 +272,7 @@ def described(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def trimmed(value: Any) -> Any:
-    """Shorten lists of objects: their items are alike."""
+    """Shorten lists of objects to one item, because their items are alike."""
     if isinstance(value, dict):
         return {key: trimmed(item) for key, item in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], dict | list):
@@ -290,7 +290,7 @@ def changed(output: Any, path: tuple[Any, ...], change: Callable[[dict[str, Any]
 
 
 def required(schema: dict[str, Any], value: dict[str, Any]) -> set[str]:
-    """Return the keys that an object must have, as it is."""
+    """Return the keys that this object must have, given the alternative that it matches."""
     names = set(schema.get("required", ()))
     for choice in schema.get("oneOf", ()):
         if set(choice.get("required", ())) <= set(value):
@@ -316,7 +316,7 @@ def test_real_outputs_fit_their_schemas(outputs):
 
 
 def definition(schema: dict[str, Any], name: str) -> int:
-    """Return the identity of what a chain of references ends at."""
+    """Return the identity of the schema at the end of a chain of references."""
     while "$ref" in schema:
         schema, name = REFERENCE.referred(schema["$ref"], name)
     return id(schema)

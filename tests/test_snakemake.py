@@ -1,4 +1,4 @@
-"""The Snakemake wrapper runs the commands that it says, where Snakemake is installed."""
+"""If Snakemake is installed, the Snakemake workflow gives the same files as the commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = ROOT / "packaging" / "snakemake"
 
 @pytest.mark.skipif(shutil.which("snakemake") is None, reason="snakemake is not on the PATH")
 def test_the_workflow_writes_what_the_commands_write(problem, resvm, tmp_path):
-    data = tmp_path / "the data"  # names with blanks are quoted
+    data = tmp_path / "the data"  # names with spaces must be quoted
     data.mkdir()
     for name in ("pos.svm", "unl.svm", "test.svm"):
         shutil.copy(problem / name, data)
