@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from resvm_cli.svm.liblinear import LinearTrainer
 
 # A bag of 100 rows trains in less than a millisecond; dispatching it takes half of that.
-BATCH_ROWS = 1000
+BATCH_ROWS = 3000
+MIN_BATCHES = 8  # per worker, so that all of them finish at about the same time
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +198,7 @@ def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
 def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
     """Split problems into batches that are large enough for a task but keep all workers busy."""
     bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
-    size = min(BATCH_ROWS // bag_size, len(problems) // (4 * workers))
+    size = min(BATCH_ROWS // bag_size, len(problems) // (MIN_BATCHES * workers))
     return [problems[at : at + max(1, size)] for at in range(0, len(problems), max(1, size))]
 
 
