@@ -306,11 +306,13 @@ class TuningSample:
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
         groups = None if groups is None else groups[kept]
-        folds = _drawn_folds(n_pos, len(numbers), groups, settings)
+        n_folds = settings.folds
+        if settings.oob:  # folds only show how much the criterion varies
+            n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
+        folds = Folds.drawn(n_pos, len(numbers), n_folds, settings.base.seed, groups)
         samples: dict[ScalingName | None, SharedKernels] = {None: scaled(data.scale)}
-        for kind in settings.other_scalings:
-            if kind != data.scale:
-                samples[kind] = scaled(kind)
+        if settings.tries_quantiles and data.scale != "quantile":
+            samples["quantile"] = scaled("quantile")
         return cls(samples, folds, data.positive_weights, n_neg)
 
     @property
@@ -372,15 +374,6 @@ class TuningSample:
             {kind: each.gamma for kind, each in self.scaled.items()},
             [axis.name for axis in settings.axes],
         )
-
-
-def _drawn_folds(
-    n_pos: int, n_unl: int, groups: IntArray | None, settings: TuningSettings
-) -> Folds:
-    n_folds = settings.folds
-    if settings.oob:  # folds only show how much the criterion varies
-        n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
-    return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, groups)
 
 
 def within_memory(

@@ -73,10 +73,10 @@ class TuningSettings(TuningParameters):
     gram_mb: float = 1024.0  # memory for kernel values that candidates share
 
     @property
-    def other_scalings(self) -> tuple[ScalingName, ...]:
-        """The scalings that informed candidates need in addition to the data's own."""
+    def tries_quantiles(self) -> bool:
+        """Whether informed candidates also try scaling by quantiles."""
         scalable = self.base.kernel in FEATURE_KERNELS and "scale" not in self.fixed
-        return ("quantile",) if self.search == "informed" and scalable else ()
+        return self.search == "informed" and scalable
 
     @property
     def scored_members(self) -> int:
@@ -285,8 +285,9 @@ def sampled(space: Space, count: int, seed: int, stage: int) -> list[Candidate]:
     bits = randomness.run_bits(seed, randomness.CANDIDATES, stage)
     candidates: dict[Candidate, None] = {}
     for _ in range(20 * count):
-        fractions = randomness.fractions(bits, len(space.axes))
-        candidates[space.candidate(fractions.tolist())] = None
+        fractions = randomness.fractions(bits, len(space.axes)).tolist()
+        values = map(Axis.at, space.axes, fractions)
+        candidates[space.candidate(values)] = None
         if len(candidates) == count:
             break
     return list(candidates)

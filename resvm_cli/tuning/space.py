@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -238,33 +238,24 @@ class Space:
     method: MethodName
     axes: tuple[Axis, ...]
 
-    def candidate(self, fractions: Sequence[float]) -> Candidate:
-        values = [
-            (axis.name, axis.at(fraction))
-            for axis, fraction in zip(self.axes, fractions, strict=True)
-        ]
-        return Candidate(self.method, tuple(values))
+    def candidate(self, values: Iterable[float]) -> Candidate:
+        """Return the candidate with these values, one for each axis."""
+        names = [axis.name for axis in self.axes]
+        return Candidate(self.method, tuple(zip(names, values, strict=True)))
 
     def largest(self, *, extended: bool) -> Candidate:
         """Return the candidate with the largest bags, for the ranges as they are or extended."""
         bags = ("n_pos", "unl_per_pos")
-        values = [
-            (
-                axis.name,
-                axis.low if axis.name not in bags else axis.ceiling if extended else axis.high,
-            )
-            for axis in self.axes
-        ]
-        return Candidate(self.method, tuple(values))
+        ends = [axis.ceiling if extended else axis.high for axis in self.axes]
+        return self.candidate(
+            end if axis.name in bags else axis.low
+            for axis, end in zip(self.axes, ends, strict=True)
+        )
 
     def grid(self) -> list[Candidate]:
         """Return all combinations, ordered so that those with the same kernel are adjacent."""
-        names = [axis.name for axis in self.axes]
-        combinations = itertools.product(*(axis.points() for axis in self.axes))
-        return [
-            Candidate(self.method, tuple(zip(names, values, strict=True)))
-            for values in combinations
-        ]
+        points = [axis.points() for axis in self.axes]
+        return [self.candidate(values) for values in itertools.product(*points)]
 
     def edges(self, candidate: Candidate) -> list[tuple[Axis, int]]:
         """Return the axes on whose edge a candidate lies, and on which side."""
