@@ -47,8 +47,6 @@ from resvm_cli.training.expected_performance import (
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 
-# Bytes per value of a dense row: two copies while rows are joined, and one while bags are made.
-DENSE_BYTES = 40
 MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # warn if more than half of a large P is in no bag
 SLOW_SECONDS = 60.0  # warn if no member is finished for this long
 # Members trained and saved together, per worker: few if bags are large, so that an interruption
@@ -112,7 +110,6 @@ def train_plan(
         data,
         replace(run, jobs=budget.threads),
         watch_members(plan, plan.n_models, run),
-        lambda n_rows: _note_density(plan, data, n_rows, run),
     )
     summary = OutOfBagSummary.from_values(plan, rule, part.sample, part.values)
     for text in (*unfinished_note(plan, part.n_unconverged), *warnings_about(data, part, summary)):
@@ -177,22 +174,6 @@ def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Text]:
             name=SOLVER_NAMES[solver],
         )
     ]
-
-
-def _note_density(plan: ModelPlan, data: PUData, n_rows: int, run: Run) -> None:
-    for kind in plan.scalings:
-        scaling = data.scaling_by(kind)
-        if scaling is None or kind == "quantile" or not scaling.moves_zeros:
-            continue
-        megabytes = n_rows * len(scaling.indices) * DENSE_BYTES / 1e6
-        if megabytes >= 1:
-            run.remark(
-                Message(
-                    "{scale:" + scaling.kind + "} shifts zeros, so rows become dense: about"
-                    " {megabytes:,.0f} MB; maxabs would keep them sparse",
-                    megabytes=megabytes,
-                )
-            )
 
 
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
