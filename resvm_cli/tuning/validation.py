@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,15 +23,12 @@ from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defa
 from resvm_cli.model.pu_data import PositiveWeights
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray
+from resvm_cli.rows import BoolArray, FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.sample import KernelTrainer, TuningSample
 from resvm_cli.tuning.search import Scores, TuningSettings
 from resvm_cli.tuning.space import Candidate
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 PARTIAL_LIMIT = 0.2  # fraction of U that partial areas cover
 # roc_areas is the mean of these: full and partial ROC AUC, by votes and by mean value.
@@ -48,10 +44,10 @@ ROC_AREAS: tuple[MetricName, ...] = (
 class ScoredSample:
     """Rows of P, then of U, with decision values from members that have not seen them."""
 
-    positive: npt.NDArray[np.bool_]  # whether it is a row of P
+    positive: BoolArray  # whether it is a row of P
     values: FloatArray  # decision value d, with ties broken
     means: FloatArray  # the members' mean value
-    predicted: npt.NDArray[np.bool_]  # whether predicted positive at the method's threshold
+    predicted: BoolArray  # whether predicted positive at the method's threshold
     folds: IntArray  # the fold each row was held out in
 
     @cached_property
@@ -62,7 +58,7 @@ class ScoredSample:
     def by_mean(self) -> ScoredLabels:
         return ScoredLabels.from_scores(self.positive, self.means)
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> ScoredSample:
+    def only(self, chosen: BoolArray) -> ScoredSample:
         return ScoredSample(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
     @classmethod
