@@ -22,7 +22,7 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.members import fit, rows_drawn
 from resvm_cli.model.model_plan import require_negatives
-from resvm_cli.model.plan import gamma_scale, require_weighted_draws, resolve_defaults
+from resvm_cli.model.plan import Plan, gamma_scale, require_weighted_draws, resolve_defaults
 from resvm_cli.model.pu_data import PositiveWeights, PUData
 from resvm_cli.parameters import MethodName, ScalingName
 from resvm_cli.records import dataclass
@@ -337,13 +337,24 @@ class TuningSample:
                 self.space(method, settings).largest(extended=not settings.no_extend)
                 for method in settings.methods
             ]
-        sizes = self.rows_pos, self.rows_unl
-        params = [each.parameters(settings.base, 1, *sizes) for each in candidates]
-        plans = (
-            resolve_defaults(each, *sizes, 1, lambda: 1.0, rows_neg=self.rows_neg)
-            for each in params
+        return max(self.plan(candidate, settings).bag_size for candidate in candidates)
+
+    def plan(
+        self,
+        candidate: Candidate,
+        settings: TuningSettings,
+        sizes: tuple[int, int, int] | None = None,
+        seed: int = 0,
+        weights: PositiveWeights | None = None,
+    ) -> Plan:
+        """Return the plan for this many rows of P, U and known negatives, or else for all rows."""
+        n_pos, n_unl, n_neg = sizes or (self.rows_pos, self.rows_unl, self.rows_neg)
+        params = candidate.parameters(settings.base, settings.scored_members, n_pos, n_unl)
+        return resolve_defaults(
+            replace(params, seed=seed),
+            *(n_pos, n_unl, 1, lambda: 1.0, weights),  # gamma is a number: no variance is needed
+            rows_neg=n_neg,
         )
-        return max(plan.bag_size for plan in plans)
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
         """Return ranges for the smallest sets on which this method's candidates are trained."""
