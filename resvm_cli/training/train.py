@@ -373,18 +373,31 @@ def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
     yield range(first, last + 1)
 
 
-def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -> TrainResult:
-    """Join the parts in these directories and write the model."""
+def merge(
+    paths: Sequence[str],
+    target: str,
+    run: Run,
+    *,
+    force: bool = False,
+    trained: tuple[PUData, Part] | None = None,
+) -> TrainResult:
+    """Join the parts in these directories and write the model.
+
+    ``trained`` is the data and the last batch of members, if this run has trained any.
+    """
     check_model_target(target, force=force)
     parts, notes = join_parts(paths)
-    manifest, plan, summary = assemble(parts, target, force=force)
-    for text in (*notes, *unfinished_note(plan, manifest["unconverged"])):
+    manifest, plan, summary = _assembled(parts, target, force=force)
+    texts = [*notes, *unfinished_note(plan, manifest["unconverged"])]
+    if trained is not None:
+        texts += warnings_about(*trained, summary)
+    for text in texts:
         run.notice(text)
     expected = ExpectedPerformance.from_table(summary.decision, summary.table)
     return TrainResult(target, manifest, plan, expected, tuple(run.notes))
 
 
-def assemble(
+def _assembled(
     parts: Sequence[PartDirectory], target: str, *, force: bool
 ) -> tuple[dict[str, Any], ModelPlan, OutOfBagSummary]:
     """Write the complete model from its parts; return its manifest, plan and out-of-bag summary."""
