@@ -221,17 +221,15 @@ def informed_candidates(
             "w_pos": setting.w_pos,
             "c_unl": setting.c_unl * (gamma_scale[scale] if setting.linear else 1.0),
         }
-        kept = [
-            (
-                axis.name,
-                axis.nearest(values[axis.name]) if axis.name in given else values[axis.name],
-            )
-            for axis in space.axes
-            if not (setting.linear and axis.name == "gamma")
-        ]
+        if setting.linear:
+            del values["gamma"]
+        axes = [axis for axis in space.axes if axis.name in values]
+        values |= {
+            axis.name: axis.nearest(values[axis.name]) for axis in axes if axis.name in given
+        }
         candidate = Candidate(
             space.method,
-            tuple(kept),
+            tuple((axis.name, values[axis.name]) for axis in axes),
             "linear" if setting.linear else None,
             f"{RELEVANCE}:{setting.power:g}" if setting.power else None,
             scale,

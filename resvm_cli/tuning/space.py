@@ -295,14 +295,11 @@ def default_space(
                 " kernel",
                 name=kernel,
             )
-    defaults = _defaults(n_positives, n_unlabeled, gamma_scale, method == "bagging")
     chosen = []
-    for name in AXIS_NAMES:
-        if name not in used:
+    for default in _defaults(n_positives, n_unlabeled, gamma_scale, method == "bagging"):
+        if default.name not in used:
             continue
-        default = defaults[name]
-        axis = axes.get(name, default)
-        axis = axis.limited(default.floor, default.ceiling)
+        axis = axes.get(default.name, default).limited(default.floor, default.ceiling)
         if axis.low < axis.floor or axis.high > axis.ceiling:
             raise ParameterError(
                 "{" + axis.name + "} {axis} is not within {floor:.4g}..{ceiling:.4g},"
@@ -317,8 +314,8 @@ def default_space(
 
 def _defaults(
     n_positives: int, n_unlabeled: int, gamma_scale: float, all_of_p: bool
-) -> dict[str, Axis]:
-    """Return ranges that include the best values on the paper's data (docs/tuning.md)."""
+) -> tuple[Axis, ...]:
+    """Return ranges that include the best values on the paper's data, in order (docs/tuning.md)."""
     max_pos = float(n_positives)
     low_pos = min(max(3.0, float(n_positives // 15)), 100.0, max_pos)
     high_pos = max(low_pos, min(200.0, float(2 * n_positives // 3)))
@@ -326,7 +323,7 @@ def _defaults(
     high_ratio = min(20.0, n_unlabeled / (n_positives if all_of_p else high_pos))
     low_ratio = min(1.0, high_ratio)
     max_ratio = n_unlabeled / (n_positives if all_of_p else low_pos)
-    axes = (
+    return (
         Axis("gamma", gamma_scale * 0.03, gamma_scale * 30, True).limited(
             gamma_scale * 1e-6, gamma_scale * 1e6
         ),
@@ -337,4 +334,3 @@ def _defaults(
         Axis("w_pos", 0.25, 16.0, True).limited(1e-4, 1e4),
         Axis("c_unl", 0.01, 1000.0, True).limited(1e-6, 1e6),
     )
-    return {axis.name: axis for axis in axes}
