@@ -211,10 +211,8 @@ class Model:
         {raises}
         """
         parts = self._each_block(X, self._predictor.decisions)
-        names = ("votes", "sums", "values", "means", "n_members")
-        joined = Decisions(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        )
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        joined = Decisions(*map(np.concatenate, columns))
         bad = np.flatnonzero(~np.isfinite(joined.sums))
         if len(bad):
             raise DataError(
@@ -370,7 +368,7 @@ class Model:
         with parallel.inner_threads_held():
             kernel = ensemble.groups[0].kernel.name
             data = labeled.data(groups, None, kernel=kernel, zero_based=zero_based, weights=weights)
-            plan, problems, rows = redrawn_rows(self.stored, "model", data, data.groups(), run)
+            plan, problems, rows = redrawn_rows(self.stored, "model", data, run)
             mask = UnseenMask(problems, rows)
             found = feature_importance(ensemble, data, mask, plan.seed, run)
         first = 0 if zero_based else 1

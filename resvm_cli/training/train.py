@@ -33,7 +33,6 @@ from resvm_cli.model_files.members import format_members, member_name, parse_mem
 from resvm_cli.model_files.parts import MemberRecord, PartDirectory, join_parts
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import package_version
@@ -259,7 +258,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
 
 
 def redrawn_rows(
-    stored: StoredModel, path: str, data: PUData, groups: IntArray | None, run: Run
+    stored: StoredModel, path: str, data: PUData, run: Run
 ) -> tuple[ModelPlan, Sequence[Problem], TrainingRows]:
     """Check that the data matches the model; return the plan, the redrawn bags and their rows."""
     plan = stored_plan(stored, path)
@@ -269,7 +268,7 @@ def redrawn_rows(
     for text in data.notes:
         run.notice(text)
     drawn = rows_drawn(problems)
-    return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
+    return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups())
 
 
 def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
