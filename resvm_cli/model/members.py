@@ -64,10 +64,9 @@ def train_part(
     data: PUData,
     run: Run,
     on_members: Callable[[int], None] = lambda done: None,
-    on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Part:
     """Train these members of the plan as one batch."""
-    return next(train_parts(plan, [members], data, run, on_members, on_rows))
+    return next(train_parts(plan, [members], data, run, on_members))
 
 
 def train_parts(
@@ -76,12 +75,10 @@ def train_parts(
     data: PUData,
     run: Run,
     on_members: Callable[[int], None] = lambda done: None,
-    on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Iterator[Part]:
     """Yield each batch of members as soon as it is trained; rows are fetched once for all batches.
 
-    ``on_members`` receives the number of members done. Before training starts, ``on_rows`` receives
-    the number of rows fetched.
+    ``on_members`` receives the number of members done.
     """
     tasks = {members: plan.problems(members) for members in batches}
     drawn = rows_drawn([problem for some in tasks.values() for problem in some])
@@ -108,7 +105,6 @@ def train_parts(
         on_members(done + members)
 
     trainer = Trainer.from_data(plan, data, unlabeled, drawn, n_workers if alone else 1)
-    on_rows(trainer.n_rows)
     for members, some in tasks.items():
         ensemble, converged = fit_members(trainer, some, run, single=plan.single, on_members=tick)
         values = np.zeros((len(some), 0))
@@ -276,10 +272,6 @@ class Trainer:
         learned = map(data.scaling_by, plan.scalings)
         scalings = {scaling.kind: scaling for scaling in learned if scaling is not None}
         return cls(sets, scalings, drawn, len(data.positives))
-
-    @property
-    def n_rows(self) -> int:
-        return self.n_positives + len(self.drawn)
 
     def train_all(self, problems: Sequence[Problem]) -> list[TrainedMember]:
         return [self.train(problem) for problem in problems]

@@ -195,13 +195,6 @@ def parameters_of(params: MethodParameters) -> dict[str, Any]:
     return {name: getattr(params, name) for name in names if getattr(params, name) is not None}
 
 
-def joined_best_json(contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Combine the parameters of several methods into one file, the best method first."""
-    if len(contents) == 1:
-        return contents[0]
-    return {**contents[0], "methods": {content["method"]: content for content in contents}}
-
-
 def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str, Any]:
     """Check the content of a best.json and return the part for this method."""
     if content.get("kind") != KIND:

@@ -24,7 +24,7 @@ from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import silenced
-from resvm_cli.training.choice import TrainingChoice, best_json, joined_best_json
+from resvm_cli.training.choice import TrainingChoice, best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.sample import TuningSample, within_memory
@@ -94,7 +94,11 @@ class SearchResult:
 
     @property
     def params(self) -> dict[str, Any]:
-        return joined_best_json([winner.params for winner in self.winners])
+        """The content of best.json: the best method's parameters, then those of all methods."""
+        if len(self.winners) == 1:
+            return self.best.params
+        methods = {winner.params["method"]: winner.params for winner in self.winners}
+        return {**self.best.params, "methods": methods}
 
 
 def tune(request: TuneRequest, run: Run) -> SearchResult:

@@ -249,7 +249,7 @@ def _scorer(
     """Train a model, or redraw the bags of the stored one, to score its training rows."""
     if stored is not None:
         assert request.model is not None
-        plan, problems, rows = redrawn_rows(stored, request.model, data, groups, run)
+        plan, problems, rows = redrawn_rows(stored, request.model, data, run)
     else:
         choice = request.choice
         if choice.auto is not None or data.scaling_is_open:
