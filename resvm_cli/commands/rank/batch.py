@@ -92,24 +92,29 @@ def choose_batch(
     choice = _Choice(
         candidates,
         _distances(data, plan, numbers[candidates]),
-        None if groups is None else groups[listing.numbers],
-        listing.votes >= SURE,
+        None if groups is None else groups[listing.numbers[candidates]],
+        listing.votes[candidates] >= SURE,
     )
     choice.add(firsts, size - n_explored)
     choice.add(doubtful, size)
-    explored = set(list(choice.chosen)[size - n_explored :])
-    choice.add(ranked, size)
-    choice.add(ranked, size, strict=False)
-    chosen = np.sort(np.array(list(choice.chosen), np.int64))
+    explored = list(choice.chosen)[size - n_explored :]
+    choice.add(candidates, size)
+    chosen = np.array(list(choice.chosen), np.int64)
+    left = ranked[~np.isin(ranked, chosen)]
+    chosen = np.sort(np.append(chosen, left[: size - len(chosen)]))
     mask = np.zeros(len(listing), bool)
     mask[chosen] = True
     batch = listing.where(mask)
-    marks = np.array([float(row in explored) for row in chosen.tolist()])
+    marks = np.isin(chosen, explored).astype(float)
     batch = replace(batch, further={**batch.further, EXPLORED: marks})
-    n_excluded = 0 if excluded is None else int(excluded.sum())
-    near, same = len(choice.near), len(choice.same_group)
-    n_tested = 0 if tested is None else len(tested)
-    return batch, BatchSummary(size, len(explored), near, same, n_excluded, n_tested)
+    return batch, BatchSummary(
+        size,
+        len(explored),
+        len(choice.near),
+        len(choice.same_group),
+        0 if excluded is None else int(excluded.sum()),
+        0 if tested is None else len(tested),
+    )
 
 
 def _distances(data: PUData, plan: ModelPlan, numbers: IntArray) -> FloatArray:
@@ -130,7 +135,7 @@ def _distances(data: PUData, plan: ModelPlan, numbers: IntArray) -> FloatArray:
 
 
 class _Choice:
-    """Rows of a ranking, chosen one at a time."""
+    """Candidates chosen one at a time."""
 
     def __init__(
         self,
@@ -139,40 +144,33 @@ class _Choice:
         groups: IntArray | None,
         sure: BoolArray,
     ) -> None:
-        self._index = {row: index for index, row in enumerate(candidates.tolist())}
+        self._candidates = candidates
         self._distances = distances
         self._groups = groups
         self._sure = sure
         self._nearest = np.full(len(candidates), np.inf)  # distance to the nearest chosen row
-        self._used: set[int] = set()  # groups
+        self._in_used_group = np.zeros(len(candidates), bool)
         self.chosen: dict[int, None] = {}  # in the order in which rows were chosen
         self.near: set[int] = set()
         self.same_group: set[int] = set()
 
-    def add(self, rows: IntArray, size: int, *, strict: bool = True) -> None:
-        """Choose rows in this order until ``size`` are chosen.
+    def add(self, rows: IntArray, size: int) -> None:
+        """Choose from these candidates, in this order, until ``size`` are chosen.
 
-        If ``strict``, near-duplicates, rows of chosen groups and rows that are not candidates are
-        passed over.
+        Near-duplicates and rows of chosen groups are passed over.
         """
-        for row in rows.tolist():
+        for index in np.searchsorted(self._candidates, rows).tolist():
+            row = int(self._candidates[index])
             if len(self.chosen) >= size:
                 return
-            if row in self.chosen or (strict and not self._admits(row)):
+            if row in self.chosen:
                 continue
-            self.chosen[row] = None
-            if row in self._index:
-                self._nearest = np.minimum(self._nearest, self._distances[self._index[row]])
-            if self._groups is not None:
-                self._used.add(int(self._groups[row]))
-
-    def _admits(self, row: int) -> bool:
-        if row not in self._index:
-            return False
-        if self._groups is not None and int(self._groups[row]) in self._used:
-            self.same_group.add(row)
-            return False
-        if not self._sure[row] and self._nearest[self._index[row]] <= NEAR:
-            self.near.add(row)
-            return False
-        return True
+            if self._in_used_group[index]:
+                self.same_group.add(row)
+            elif self._nearest[index] <= NEAR and not self._sure[index]:
+                self.near.add(row)
+            else:
+                self.chosen[row] = None
+                self._nearest = np.minimum(self._nearest, self._distances[index])
+                if self._groups is not None:
+                    self._in_used_group |= self._groups == self._groups[index]
