@@ -132,6 +132,15 @@ class PUData(ABC):
         known = self.negatives.take(numbers[first:] - self.n_unlabeled)
         return Rows.concatenate([self.fetch_unlabeled(numbers[:first]), known])
 
+    def rows(self, numbers: IntArray) -> Rows:
+        """Return the rows with these numbers, P before U, in the given order."""
+        n_pos = len(self.positives)
+        ascending = np.sort(numbers)
+        first = int(np.searchsorted(ascending, n_pos))
+        known = self.positives.take(ascending[:first])
+        rows = Rows.concatenate([known, self.fetch(ascending[first:] - n_pos)])
+        return rows.take(np.searchsorted(ascending, numbers))
+
     @abstractmethod
     def unlabeled(self) -> Iterator[Rows]:
         """Yield all rows of U in blocks, in order."""
@@ -216,8 +225,8 @@ class PUData(ABC):
         positive = randomness.sample(bits, len(self.positives), SAMPLE_ROWS)
         unlabeled = randomness.sample(bits, self.n_unlabeled, SAMPLE_ROWS)
         negative = randomness.sample(bits, len(self.negatives), SAMPLE_ROWS)
-        numbers = np.concatenate([unlabeled, self.n_unlabeled + negative])
-        return Rows.concatenate([self.positives.take(positive), self.fetch(numbers)])
+        others = np.concatenate([unlabeled, self.n_unlabeled + negative])
+        return self.rows(np.concatenate([positive, len(self.positives) + others]))
 
     def bins(self, kind: ScalingName | None) -> FeatureBins:
         """Return the bins for feature weights of rows scaled this way."""

@@ -75,10 +75,11 @@ def compared(
     positive, others = _sampled(data, known.scored, unlabeled.scored, seed)
     if ensemble.is_precomputed or len(positive) < MIN_POSITIVES or not len(others):
         return ()
-    rows = Rows.concatenate([data.positives.take(positive), data.fetch(others)]).without_zeros()
+    numbers = np.concatenate([positive, len(data.positives) + others])
+    rows = data.rows(numbers).without_zeros()
     alike, groups = rows.content_numbers(), data.groups()
     if groups is not None:
-        groups = groups[np.concatenate([positive, len(data.positives) + others])]
+        groups = groups[numbers]
     n_pos = len(positive)
     own = _placements(known.values[positive], unlabeled.values[others])
     bits = randomness.run_bits(seed, randomness.BASELINES, 1)
@@ -178,7 +179,7 @@ def nearness(
     rows = ensemble.scaled(rows, group)
     kernel = Kernel("rbf", gamma=1.0) if group.kernel.known_to_libsvm else group.kernel
     features = Columns(rows.indices)
-    rows = Rows(rows.indptr, features.places(rows.indices).astype(np.int32), rows.values)
+    rows = features.placed(rows)
     width, minimum = len(features), kernel.uses_minimum
     if not minimum and len(rows.values) >= MIN_DENSITY * len(rows) * width:
         matrix = dense_matrix(rows, width)

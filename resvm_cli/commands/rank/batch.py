@@ -70,12 +70,11 @@ def choose_batch(
     ``excluded`` marks rows of U, by number, that cannot be tested; ``tested`` are the numbers of
     rows whose outcome is known.
     """
-    numbers = listing.numbers - plan.rows_pos
     possible = listing.n_members > 0
     if excluded is not None:
-        possible &= ~excluded[numbers]
+        possible &= ~excluded[listing.numbers - plan.rows_pos]
     if tested is not None:
-        possible &= ~np.isin(numbers, tested)
+        possible &= ~np.isin(listing.numbers, plan.rows_pos + tested)
     ranked = np.flatnonzero(possible)
     if not len(ranked):
         raise DataError(
@@ -91,7 +90,7 @@ def choose_batch(
     groups = data.groups()
     choice = _Choice(
         candidates,
-        _distances(data, plan, numbers[candidates]),
+        _distances(data, plan, listing.numbers[candidates]),
         None if groups is None else groups[listing.numbers[candidates]],
         listing.votes[candidates] >= SURE,
     )
@@ -118,20 +117,16 @@ def choose_batch(
 
 
 def _distances(data: PUData, plan: ModelPlan, numbers: IntArray) -> FloatArray:
-    """Return the squared kernel distances of rows of U, as multiples of their median."""
-    order = np.argsort(numbers)
-    rows = data.fetch(numbers[order])
+    """Return the squared kernel distances of rows, as multiples of their median."""
     first = plan.plans[int(np.argmax(plan.weights))]
     kernel = first.kernel
-    products = kernel_products(data.scaled(rows, first.scale), kernel)
+    products = kernel_products(data.scaled(data.rows(numbers), first.scale), kernel)
     values = products if kernel.is_precomputed else kernel_values(kernel, products)
     own = values.diagonal()
-    distances = np.maximum(own[:, None] + own[None, :] - 2 * values, 0.0)
+    distances: FloatArray = np.maximum(own[:, None] + own[None, :] - 2 * values, 0.0)
     upper = distances[np.triu_indices(len(numbers), 1)]
     typical = float(np.median(upper)) if len(upper) else 0.0
-    back = np.argsort(order)
-    relative: FloatArray = distances[np.ix_(back, back)] / (typical or 1.0)
-    return relative
+    return distances / (typical or 1.0)
 
 
 class _Choice:
