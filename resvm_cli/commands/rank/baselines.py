@@ -126,22 +126,18 @@ def _single_feature(rows: Rows, n_pos: int, folds: IntArray) -> tuple[int, Place
     sums = _sums_by_fold(some, features.places(some.indices), len(features), n_pos, folds)
     counts = np.bincount(folds, minlength=N_FOLDS)
     above, below = np.empty(n_pos), np.zeros(len(rows) - n_pos)
-    columns: dict[int, FloatArray] = {}
     chosen = []
     for fold in np.flatnonzero(counts).tolist():
         areas = (sums.sum(axis=0) - sums[fold]) / max(1, n_pos - counts[fold]) - 0.5
         best = int(np.argmax(np.abs(areas)))
-        feature = int(features.present[best])
-        if feature not in columns:
-            entries = np.flatnonzero(rows.indices == feature)
-            columns[feature] = np.zeros(len(rows))
-            columns[feature][rows.row_numbers[entries]] = rows.values[entries]
-        column = columns[feature] if areas[best] >= 0 else -columns[feature]
+        entries = np.flatnonzero(rows.indices == features.present[best])
+        column = np.zeros(len(rows))
+        column[rows.row_numbers[entries]] = (1 if areas[best] >= 0 else -1) * rows.values[entries]
         own, others = column[:n_pos][folds == fold], column[n_pos:]
         above[folds == fold] = placements(own, others)
         below += counts[fold] / n_pos * (1 - placements(others, own))
-        chosen.append(feature)
-    return max(sorted(columns), key=chosen.count), (above, below)
+        chosen.append(int(features.present[best]))
+    return max(sorted(set(chosen)), key=chosen.count), (above, below)
 
 
 def _sums_by_fold(
