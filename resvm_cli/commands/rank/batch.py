@@ -133,11 +133,7 @@ class _Choice:
     """Candidates chosen one at a time."""
 
     def __init__(
-        self,
-        candidates: IntArray,
-        distances: FloatArray,
-        groups: IntArray | None,
-        sure: BoolArray,
+        self, candidates: IntArray, distances: FloatArray, groups: IntArray | None, sure: BoolArray
     ) -> None:
         self._candidates = candidates
         self._distances = distances

@@ -77,8 +77,7 @@ def feature_names(path: str | None, kernels: Collection[str]) -> list[str] | Non
         return None
     if "precomputed" in kernels:
         raise ParameterError(
-            "{feature_map} names features, but a precomputed kernel has none",
-            "omit {feature_map}",
+            "{feature_map} names features, but a precomputed kernel has none", "omit {feature_map}"
         )
     from resvm_cli.tables.encoding import read_feature_map
 
