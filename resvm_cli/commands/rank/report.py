@@ -268,7 +268,7 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
         highest = result.known.values[result.n_suspects - 1]
         kind[shown.known & (shown.values <= highest)] = 2
     columns: dict[str, Any] = {
-        "id": [_printable(name) for name in shown.ids],
+        "id": shown.ids,
         "kind": kind.tolist() if kind.any() else None,
         "value": _rounded(shown.values),
         "votes": _rounded(shown.votes, 3),
@@ -282,13 +282,8 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
     return columns
 
 
-def _printable(name: str) -> str:
-    """Return a name for the page, with bytes that are not UTF-8 replaced."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
-    return [None if math.isnan(value) else float(f"{value:.{digits}g}") for value in array.tolist()]
+def _rounded(array: FloatArray, digits: int = 6) -> list[float]:
+    return [float(f"{value:.{digits}g}") for value in array.tolist()]
 
 
 def _importance(result: RankResult) -> list[tuple[str, float, float]]:
@@ -297,7 +292,7 @@ def _importance(result: RankResult) -> list[tuple[str, float, float]]:
     by_group = itertools.groupby(result.importance, key=lambda one: one.group)
     for _, some in itertools.islice(by_group, SHOWN_FEATURES):
         group = list(some)
-        names = ", ".join(_printable(one.name) for one in group[:SHOWN_NAMES])
+        names = ", ".join(one.name for one in group[:SHOWN_NAMES])
         if len(group) > SHOWN_NAMES:
             names += f" and {len(group) - SHOWN_NAMES:,} more"
         one = group[0]
