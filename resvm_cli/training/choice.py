@@ -16,7 +16,7 @@ from typing import Any
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.json_files import read_json
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.plan import Plan
+from resvm_cli.model.setting_plan import Plan
 from resvm_cli.parameters import (
     FEATURE_KERNELS,
     KERNEL_NAMES,

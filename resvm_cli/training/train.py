@@ -20,8 +20,8 @@ from resvm_cli.model.ensemble import Group, numeric_fingerprint
 from resvm_cli.model.members import Part, rows_drawn, train_part, train_parts
 from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import OutOfBagSample, TrainingRows
-from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.setting_plan import require_weighted_draws
 from resvm_cli.model_files.directory import (
     StoredModel,
     check_model_target,

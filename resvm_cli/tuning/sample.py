@@ -22,8 +22,8 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.members import fit, rows_drawn
 from resvm_cli.model.model_plan import require_negatives
-from resvm_cli.model.plan import Plan, gamma_scale, require_weighted_draws, resolve_defaults
 from resvm_cli.model.pu_data import PositiveWeights, PUData
+from resvm_cli.model.setting_plan import Plan, gamma_scale, require_weighted_draws, resolve_defaults
 from resvm_cli.parameters import MethodName, ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows

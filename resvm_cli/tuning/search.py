@@ -23,7 +23,12 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.errors import Message, ParameterError
-from resvm_cli.model.plan import DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS, default_n_pos
+from resvm_cli.model.setting_plan import (
+    DEFAULT_FRACTION,
+    DEFAULT_RATIO,
+    DEFAULT_W_POS,
+    default_n_pos,
+)
 from resvm_cli.parameter_types import Parameter, check_values
 from resvm_cli.parameters import (
     FEATURE_KERNELS,

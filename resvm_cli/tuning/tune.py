@@ -16,8 +16,8 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
 from resvm_cli.files.json_files import RunDirectory, TaskFiles
-from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.setting_plan import require_weighted_draws
 from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, MethodParameters, RuleName, Setting
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel

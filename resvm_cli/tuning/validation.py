@@ -19,7 +19,7 @@ from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
 from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
-from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on
+from resvm_cli.model.setting_plan import Plan, bag_key, bag_of, problem_on
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 from resvm_cli.errors import DataError, SolverError
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model.plan import problems
+from resvm_cli.model.setting_plan import problems
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.rows import Rows

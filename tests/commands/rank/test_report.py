@@ -20,7 +20,7 @@ from resvm_cli.metrics.curves import Histogram
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.importance import FeatureImportance
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.plan import resolve_defaults
+from resvm_cli.model.setting_plan import resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.training.input import TrainingInput
 
