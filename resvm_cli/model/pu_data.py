@@ -48,7 +48,7 @@ class PositiveWeights:
                 f"{name}: the weight of row {row + 1:,} of P is {weights[row]:g},"
                 " but weights must be from 0 to 1"
             )
-        return cls._proportions(weights, name, "give a weight of 1 to certain positives")
+        return cls._proportions(weights, name, "give a weight of 1 to positives that are certain")
 
     @classmethod
     def _proportions(cls, weights: FloatArray, name: str, hint: Text) -> PositiveWeights | None:
@@ -80,7 +80,7 @@ class PositiveWeights:
         return np.cumsum(self.values)
 
     def chosen(self, fractions: FloatArray) -> IntArray:
-        """Return the first row whose cumulative weight exceeds each fraction of the total."""
+        """Return the first rows whose cumulative weights exceed these fractions of the total."""
         numbers = np.searchsorted(self._ends, fractions * self._ends[-1], "right")
         # the product may round up to the total weight
         last = int(np.flatnonzero(self.values)[-1])

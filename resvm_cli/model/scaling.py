@@ -56,7 +56,8 @@ class FeatureStats:
         size, old = rows.max_index + 1, self._columns.shape[1]
         if size > MAX_FEATURES:
             raise DataError(
-                f"feature {size - 1:,} cannot be scaled: the limit is {MAX_FEATURES - 1:,}",
+                f"feature {size - 1:,} cannot be scaled: the largest index allowed is"
+                f" {MAX_FEATURES - 1:,}",
                 Message("use {scale:none}, or renumber the features"),
             )
         if size > old:

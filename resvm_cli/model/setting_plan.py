@@ -33,7 +33,8 @@ from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem
 
-# LIBSVM's training time is quadratic in the bag size. LIBLINEAR trains larger linear members.
+# LIBSVM's training time is quadratic in the bag size, so LIBLINEAR trains linear members on bags
+# larger than this.
 LARGE_BAG = 5000
 # The solvers' default tolerances are not comparable; LIBLINEAR's 0.1 is too loose.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}

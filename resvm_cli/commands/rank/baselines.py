@@ -144,7 +144,7 @@ def _single_feature(rows: Rows, n_pos: int, folds: IntArray) -> tuple[int, Place
 def _sums_by_fold(
     rows: Rows, place: IntArray, width: int, n_pos: int, folds: IntArray
 ) -> FloatArray:
-    """Sum the placements of each fold's rows of P by each feature: folds x features."""
+    """For each fold and feature, sum the placements of the fold's rows of P: folds x features."""
     n_unl = len(rows) - n_pos
     order = np.argsort(rows.values)  # two sorts take half the time of lexsort
     place_type = np.uint16 if width < 1 << 16 else np.int32  # numpy radix-sorts 16-bit integers

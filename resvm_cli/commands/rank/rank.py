@@ -379,7 +379,7 @@ def _listings(
     unlabeled: OutOfBagScores,
     workers: int,
 ) -> tuple[Listing, Listing | None]:
-    """Return the requested list, and the audit of P if it is shown, without expected figures."""
+    """Return the requested list, and the audit of P if it is shown, before estimates are added."""
     audited = None
     if known is not None and (request.audit or request.page):
         # rank_bounds overwrites values that the other list may need

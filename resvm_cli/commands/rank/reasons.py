@@ -34,7 +34,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Effect:
-    """A feature's effect on a row: the row's value minus its mean with the feature as in U."""
+    """A feature's effect: the mean drop in a row's value when the feature has values from U."""
 
     feature: int
     name: str
