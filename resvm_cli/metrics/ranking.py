@@ -70,7 +70,7 @@ class ScoredLabels:
         )
 
     def merged(self, n_blocks: int) -> ScoredLabels:
-        """Merge neighbors into at most this many blocks with roughly equal numbers of positives."""
+        """Merge neighboring blocks into at most this many with similar numbers of positives."""
         return self._joined(self.edges(n_blocks))
 
     def graded(self, n_blocks: int) -> ScoredLabels:

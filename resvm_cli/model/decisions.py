@@ -101,8 +101,7 @@ def choose_threshold(
     """Return the best threshold for out-of-bag values of P and U; None if there are too few.
 
     Known negatives were rows of U before they were tested, so those above the threshold count as
-    rows of U predicted positive. ``negative_share`` is the fraction of U that known negatives make
-    up.
+    rows of U predicted positive. ``negative_share`` is their fraction of U.
     """
     if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None

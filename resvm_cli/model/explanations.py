@@ -337,7 +337,7 @@ class FeatureEffects:
                 yield int(features[feature]), float(own[feature]), float(effects[at])
 
     def _chosen(self, own: FloatArray, place: IntArray) -> IntArray:
-        """Return the features to change: those that differ from U, or the most relevant of them."""
+        """Return the features to change: the most relevant ones of those that differ from U."""
         apart = np.abs(self._quantiles[:, place] - own).mean(axis=0)
         chosen = np.flatnonzero(apart)
         if len(chosen) > MAX_CHANGED:

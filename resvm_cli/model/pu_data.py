@@ -122,10 +122,10 @@ class PUData(ABC):
 
     @abstractmethod
     def fetch_unlabeled(self, numbers: IntArray) -> Rows:
-        """Return the rows of U with these ascending numbers."""
+        """Return the rows of U with these numbers, given in ascending order."""
 
     def fetch(self, numbers: IntArray) -> Rows:
-        """Return the rows of U and the known negatives with these ascending numbers."""
+        """Return the rows of U and known negatives with these numbers, given in ascending order."""
         if not len(self.negatives):
             return self.fetch_unlabeled(numbers)
         first = int(np.searchsorted(numbers, self.n_unlabeled))

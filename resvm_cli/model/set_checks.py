@@ -62,7 +62,7 @@ def empty_note(positives: Rows) -> Text | None:
 
 
 class RepeatedRows:
-    """Finds rows of U that equal a row of P; rows without features do not count.
+    """Finds rows of U that are also in P; rows without features do not count.
 
     Duplicates are common in some data, so those of the first rows of U are counted for comparison.
     """

@@ -120,7 +120,7 @@ def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
 
 
 def synthetic(n_positive: int, n_negative: int, rng: np.random.Generator) -> FloatArray:
-    """Draw the paper's 2-D problem: normal positives, then negatives around a circle."""
+    """Draw the paper's 2-D problem: Gaussian positives, then negatives around a circle."""
     angles = rng.uniform(0.0, 2.0 * np.pi, n_negative)
     circle = RADIUS * np.column_stack([np.cos(angles), np.sin(angles)])
     centers = np.concatenate([np.zeros((n_positive, 2)), circle])

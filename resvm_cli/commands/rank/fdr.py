@@ -1,8 +1,8 @@
 """``rank --fdr``: how many false positives to expect in a list, and where to cut the list off.
 
-Without negatives, the estimate is based on the out-of-bag values of P and U, modeled as mixtures of
-the same two classes. With trusted negatives, which are scored but never trained on, the list is
-chosen by conformal p-values.
+Without trusted negatives, the estimate is based on the out-of-bag values of P and U, modeled as
+mixtures of the same two classes. With trusted negatives, which are scored but never trained on, the
+list is chosen by conformal p-values.
 """
 
 from __future__ import annotations
