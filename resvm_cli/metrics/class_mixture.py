@@ -8,11 +8,11 @@ values leaves the result unchanged. The EM algorithm fits a, b and the line (the
 Anderson 1979 with unknown fractions, as in Qin 1999), and fits them again to bootstrap samples.
 
 A smaller b would explain the values equally well, because some rows of U that look positive may not
-be. The values do not reveal rho, the fraction of them that is positive. Rho is treated as random,
-and the more P and U overlap, the more it varies. If they overlap too much, no claim is made unless
-b is given or some rows of U were tested. Nor is a claim made if positives became known by testing
-the most promising rows: they score higher than the positives still in U, which the estimate of b
-would then miss.
+be. The values do not reveal rho, the fraction of these rows that is positive. Rho is treated as
+random, and the more P and U overlap, the more it varies. If P and U overlap too much, no claim is
+made unless b is given or some rows of U were tested. Nor is a claim made if positives became known
+by testing the most promising rows: they score higher than the positives still in U, which the
+estimate of b would miss.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
 REPLICATES = 200
-WIDENING = 1.3  # widens upper bounds, because the line is only a model
+WIDENING = 1.3  # widens bounds, because the line is only a model
 MIN_AREA = 0.65  # no claim if the ROC AUC of P against U is smaller
 AREA_FOR_FEW = 5.0  # divided by the number of known positives, and added to MIN_AREA
 OVERLAP_SPREAD = 2.0  # of rho, per unit of overlap between the fitted classes
@@ -109,7 +109,7 @@ class RankedOutcomes:
     def bounds(
         self, chances: FloatArray, binned: BinnedValues, lengths: IntArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return expected precision and bounds from tested rows' outcomes and others' chances."""
+        """Return expected precision and bounds, given the chances of rows that were not tested."""
         counts = binned.unlabeled[::-1]
         n_tested = np.searchsorted(self.depths, lengths, "right")
         n_found = np.concatenate([[0], np.cumsum(self.positive)])[n_tested]
@@ -138,8 +138,8 @@ class ClassMixture:
     resampled: Fits | None
     blurs: _Blurs | None  # one per resample
     tested: RankedOutcomes | None
-    a: float | None  # None: estimated, like b
-    b: float | None
+    a: float | None  # None: estimated
+    b: float | None  # None: estimated
     seed: int
     sampled: bool  # whether P is assumed to be a random sample of all positives
 

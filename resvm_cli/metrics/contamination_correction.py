@@ -1,4 +1,4 @@
-"""Correct areas and metrics at a threshold for known contamination.
+"""Correct areas under curves, and metrics at a threshold, for known contamination.
 
 Let a be the fraction of P that is negative and b the fraction of U that is positive. At every
 threshold, the fractions predicted positive are (1-a) TPR + a FPR in P and b TPR + (1-b) FPR in U.
@@ -99,7 +99,7 @@ def _area_between(
 def at_threshold(
     recall: npt.ArrayLike, fraction: npt.ArrayLike, known: Contamination
 ) -> dict[str, FloatArray]:
-    """Return corrected figures from the fractions of P and U that are predicted positive."""
+    """Return corrected metrics from the fractions of P and U that are predicted positive."""
     tpr, fpr = (np.clip(rate, 0.0, 1.0) for rate in known.rates(recall, fraction))
     precision = known.precision(tpr, fpr)
     both = precision + tpr
@@ -154,7 +154,7 @@ def corrected_areas(
 def corrected_at_threshold(
     table: Confusion, cases: Sequence[Contamination], n_replicates: int, seed: int
 ) -> dict[str, Interval]:
-    """Return corrected figures at a threshold, from the confusion matrix of P against U."""
+    """Return corrected metrics at a threshold, from the confusion matrix of P against U."""
     rng = randomness.generator(seed, randomness.RATES_AT_THRESHOLD)
     n_pos, n_unl = table.tp + table.fn, table.fp + table.tn
     recall, fraction = table.tp / n_pos, table.fp / n_unl
@@ -167,7 +167,7 @@ def corrected_at_threshold(
 
 
 def _figure(cases: Sequence[tuple[FloatArray, FloatArray]]) -> Interval:
-    """Return the figure for the first contamination, with an interval over all of them."""
+    """Return the metric for the first contamination, with an interval that covers all of them."""
     bounds = [percentile_interval(float(value), drawn) for value, drawn in cases]
     low, high = min(bound.low for bound in bounds), max(bound.high for bound in bounds)
     return Interval(bounds[0].value, low, high)

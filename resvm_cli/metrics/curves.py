@@ -30,7 +30,7 @@ VOTES_FRACTION = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Counts at each distinct score, best first; rows at or above it are predicted positive."""
+    """Counts at each distinct score, best first: rows at or above the score count as positive."""
 
     thresholds: FloatArray
     tp: FloatArray

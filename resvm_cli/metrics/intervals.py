@@ -50,8 +50,8 @@ class Interval:
 def quantile(values: FloatArray, fraction: float, *, weibull: bool = False) -> FloatArray:
     """Return a quantile along the first axis, bit-for-bit equal to that of np.quantile.
 
-    Weibull: the k-th of n values is the k / (n + 1) quantile, not (k - 1) / (n - 1). np.quantile
-    would import numpy.ma, which slows down short runs.
+    With ``weibull``, the k-th of n values is the k / (n + 1) quantile, not the (k - 1) / (n - 1)
+    quantile. np.quantile would import numpy.ma, which slows down short runs.
     """
     last = len(values) - 1
     position = (last + 1) * fraction + fraction - 1 if weibull else last * fraction
@@ -82,8 +82,8 @@ def paired_auc_difference(
 ) -> Interval:
     """Return the ROC AUC of the first ranking minus that of the second, with DeLong's interval.
 
-    A ranking is given by the placements of its positives among the others, and for each of the
-    others, the fraction of positives above it.
+    Each ranking is given by the placements of its positives among the other rows and, for each of
+    the other rows, the fraction of positives above it.
     """
     return _delong(first[0] - second[0], first[1] - second[1])
 
@@ -155,10 +155,10 @@ def replicate(
 
 
 def percentile_interval(value: float, replicates: FloatArray) -> Interval:
-    """Return the percentile interval of a value; without replicates, both bounds are the value."""
+    """Return the percentile interval of a value; both bounds equal it without replicates."""
     if not len(replicates):
         return Interval(value, value, value)
-    # numpy's default is too narrow
+    # numpy's default method gives intervals that are too narrow
     low, high = (float(quantile(replicates, level, weibull=True)) for level in (TAIL, 1 - TAIL))
     return Interval(value, min(low, value), max(high, value))
 
@@ -197,7 +197,7 @@ def paired_differences(
     n_replicates: int,
     seed: int,
 ) -> dict[str, Interval]:
-    """Return second minus first, with intervals from resampling the same rows in both."""
+    """Return the second ranking's statistics minus the first's; both resample the same rows."""
     n_blocks = MAX_BLOCKS if len(positive) <= MAX_PAIRED_ROWS else PAIRED_BLOCKS
     rankings = [ScoredLabels.from_scores(positive, scores) for scores in (first, second)]
     located = [

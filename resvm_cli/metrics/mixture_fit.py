@@ -14,7 +14,7 @@ from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct
 
 BINS_OF_EACH = 50
 FIRST_B = 0.3
-STARTS = ((0.05, 1.5), (0.2, 10.0))  # of a and the slope: two, as EM may stop at a local optimum
+STARTS = ((0.05, 1.5), (0.2, 10.0))  # of a and slope; two, as EM may stop at a local optimum
 STEPS, RESAMPLED_STEPS = 500, 200
 TOLERANCE = 1e-6
 MIN_GAIN = 0.1  # the second start must improve the log-likelihood by this much
@@ -64,7 +64,7 @@ class BinnedValues:
 
     @cached_property
     def _above_unlabeled(self) -> FloatArray:
-        """The fraction of U below each bin, with half of the bin's own rows."""
+        """The fraction of U below each bin, counting half of the bin's own rows."""
         below = np.cumsum(self.unlabeled) - self.unlabeled / 2
         fractions: FloatArray = below / self.unlabeled.sum()
         return fractions
@@ -106,7 +106,7 @@ class Fits:
         return ratio / (ratio + (1 - self.b))
 
     def log_likelihoods(self, binned: BinnedValues) -> FloatArray:
-        """Return each fit's log-likelihood of the rows' set, P or U, given their values."""
+        """Return each fit's log-likelihood of the set, P or U, of each row, given its value."""
         ratio = self.ratios(binned.logits)
         of_pos = binned.positives.sum() * (self.a + (1 - self.a) * ratio)
         of_unl = binned.unlabeled.sum() * (1 - self.b + self.b * ratio)
@@ -165,7 +165,7 @@ def _expected_positives(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the log of the ratio, and how many rows of P and of U are expected to be positive.
 
-    They are ``ratios``, ``true_positives`` and ``hidden_positives`` of the fits, times counts.
+    The numbers of rows are ``true_positives`` and ``hidden_positives`` multiplied by the counts.
     """
     line, in_pos, in_unl, ratios, sums = room
     np.add(np.multiply(fits.slope, logits, out=line), fits.intercept, out=line)

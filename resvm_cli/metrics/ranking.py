@@ -1,10 +1,10 @@
-"""Ranking metrics from a single sort: areas, top of the list, thresholds and the PU score.
+"""Ranking metrics from a single sort: areas, the top of the list, thresholds and the PU score.
 
 Every metric depends on the negatives only through how many lie between consecutive scores of
-positives, and how many tie with one. Scores are therefore stored as blocks, one per distinct score
-of a positive: tens of millions of negatives become two numbers per block, and bootstrap replicates
-are the same arrays with one more axis. Tied rows have no order, so each metric is the expected
-value over all orders of tied rows.
+positives, and how many tie with a positive. Scores are therefore stored as blocks, one per distinct
+score of a positive: tens of millions of negatives become two numbers per block, and bootstrap
+replicates are the same arrays with one more axis. Tied rows have no order, so each metric is the
+expected value over all orders of tied rows.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ScoredLabels:
         )
 
     def merged(self, n_blocks: int) -> ScoredLabels:
-        """Merge neighbors into at most this many blocks with roughly equal numbers of positives."""
+        """Merge neighboring blocks into at most this many with similar numbers of positives."""
         return self._joined(self.edges(n_blocks))
 
     def graded(self, n_blocks: int) -> ScoredLabels:
@@ -149,7 +149,7 @@ class ScoredLabels:
             return np.asarray((self.positives * beaten).sum(axis=-1) / pairs)
 
     def partial_roc_auc(self, limit: float) -> FloatArray:
-        """Return the area under the ROC curve up to this false-positive rate, divided by it."""
+        """Return the area under the ROC curve up to a false-positive rate, divided by the rate."""
         if not 0 < limit <= 1:
             raise ValueError(f"limit must be above 0 and at most 1, got {limit}")
         most = (limit * self.n_negatives)[..., None]
@@ -185,7 +185,7 @@ class ScoredLabels:
         return self.recall_at(depth) * (self.n_positives + self.n_negatives) / depth
 
     def bedroc(self, alpha: float) -> FloatArray:
-        """Return BEDROC (Truchon and Bayly 2007), which puts most weight on the top 1/alpha.
+        """Return BEDROC (Truchon and Bayly 2007), which weights the top 1/alpha of rows most.
 
         Each positive has weight exp(-alpha rank / n). The sum is scaled from 0 (worst) to 1 (best).
         """

@@ -19,11 +19,11 @@ from resvm_cli.rows import FloatArray, distinct, quantiles
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
 SHRINKAGE = 0.3
-# About 1 in 100 rows that resemble the training rows are outside the usual range.
+# Even among rows like the training rows, about 1 in 100 is outside the usual range.
 TAIL = 0.005
 MIN_FOR_RANGE = 20
 MIN_OUTSIDE, FRACTION_OUTSIDE = 3, 0.05
-# A fraction predicted positive is unusual if it differs from U's by this factor.
+# The fraction predicted positive is unusual if it differs from U's by more than this factor.
 MIN_FOR_SHARE, SHARE_RATIO = 100, 5.0
 SURPRISE = 1e-6  # the p-value below which a difference is not attributed to chance
 PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
@@ -31,7 +31,7 @@ PLAIN_THRESHOLDS: dict[RuleName, float] = {"votes": 0.5, "mean": 0.0}
 
 @dataclass(frozen=True)
 class Threshold:
-    """The value above which rows are predicted positive; if chosen from data, with its rates."""
+    """The value above which rows are predicted positive, with rates if it was chosen from data."""
 
     value: float
     recall: float | None = None  # out-of-bag recall of P
@@ -59,7 +59,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """A model's decision rule, and its threshold for each rule."""
+    """A model's decision rule, and a threshold for each rule."""
 
     rule: RuleName
     thresholds: dict[RuleName, Threshold]
@@ -100,8 +100,8 @@ def choose_threshold(
 ) -> Threshold | None:
     """Return the best threshold for out-of-bag values of P and U; None if there are too few.
 
-    Known negatives were rows of U before they were tested. They count as rows of U predicted
-    positive if they are above the threshold, with weight ``negative_share``: their fraction of U.
+    Known negatives were rows of U before they were tested, so those above the threshold count as
+    rows of U predicted positive. ``negative_share`` is their fraction of U.
     """
     if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
@@ -117,7 +117,7 @@ def choose_threshold(
 
 
 def possible_cuts(values: FloatArray) -> FloatArray:
-    """Return ascending cuts: one below all values, and one between each pair of neighbors."""
+    """Return ascending cuts: one below all values, and one between neighboring values."""
     ordered = distinct(values)
     between = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2
     return np.concatenate([[np.nextafter(ordered[0], -np.inf)], between])
@@ -158,8 +158,8 @@ def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float]
 def is_beyond_chance(n_outside: int, n_rows: int, n_trained: int, n_tests: int) -> bool:
     """Whether rows like the training rows would almost never be out of range this often.
 
-    If new and training rows are alike, any ``n_outside`` of them are equally likely to be the
-    largest.
+    If new rows are like the training rows, any ``n_outside`` of all these rows are equally likely
+    to have the largest values.
     """
     drawn = _log_choices(n_rows, n_outside) - _log_choices(n_rows + n_trained, n_outside)
     return drawn + math.log(2 * n_tests) < math.log(SURPRISE)
@@ -170,7 +170,7 @@ def _log_choices(n: int, k: int) -> float:
 
 
 def is_other_share(n_positive: int, n_rows: int, low: float, high: float) -> bool:
-    """Whether the fraction predicted positive is too far from the usual ones to be due to chance.
+    """Whether the fraction predicted positive is too far from the usual range to be due to chance.
 
     Chernoff's bound on the binomial tail needs no special functions.
     """
@@ -178,7 +178,7 @@ def is_other_share(n_positive: int, n_rows: int, low: float, high: float) -> boo
     if n_rows < MIN_FOR_SHARE or low / SHARE_RATIO <= share <= high * SHARE_RATIO:
         return False
     usual = low if share < low else high
-    if usual >= 1:  # then any smaller share cannot be due to chance
+    if usual >= 1:  # no smaller share can be due to chance
         return True
     pairs = ((share, usual), (1 - share, 1 - usual))
     divergence = sum(own * math.log(own / other) for own, other in pairs if own)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Whether support vectors or weights are stored dense depends on their sizes alone.
 NEVER_DENSE_CELLS = 1 << 26
-MAX_CACHED_WEIGHTS = 1 << 22  # more do not fit in the cache, so their zeros are not stored
+MAX_CACHED_WEIGHTS = 1 << 22  # larger arrays exceed the cache, so zeros are not stored
 # If support vectors are sparser than this, zeros in the rows to be scored are skipped.
 MAX_SPARSE_DENSITY = 0.35
 
@@ -47,12 +47,12 @@ class Member:
     coefficients: FloatArray
     rho: float
     n_positive: int  # number of support vectors from P
-    weights: Rows | None = None  # feature weights (one row), already applied to support vectors
+    weights: Rows | None = None  # feature weights (one row), already applied to the support vectors
 
 
 @dataclass(frozen=True)
 class Group:
-    """The members with one setting: their kernel, and the weight of their mean value."""
+    """Members that share a setting: their kernel, and the weight of their mean value."""
 
     kernel: Kernel
     members: range
@@ -69,12 +69,12 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """All members, and a shared pool of support vectors, already scaled and weighted for them."""
+    """All members, and their shared pool of support vectors, already scaled and weighted."""
 
     groups: tuple[Group, ...]
     pool: Rows
     members: Sequence[Member]
-    single: bool  # cwsvm: d is the member's own value
+    single: bool  # cwsvm: d(x) is the value of the only member
     scalings: Mapping[ScalingName, Scaling] = field(default_factory=dict)
 
     @property
@@ -135,7 +135,7 @@ class Decisions:
     votes: FloatArray
     sums: FloatArray
     values: FloatArray  # d(x)
-    means: FloatArray  # mean of the members' values, or of several groups' standardized means
+    means: FloatArray  # mean of the members' values or, with several groups, of group means
     n_members: IntArray  # how many members scored each row
 
     def by(self, rule: RuleName) -> FloatArray:
@@ -146,7 +146,7 @@ class Decisions:
         return np.where(self.by(rule) > threshold, 1, -1)
 
     def values_without_ties(self) -> FloatArray:
-        """Return d(x), with ties between divided votes broken by the sum of the members' values.
+        """Return d(x), with ties between split votes broken by the sum of the members' values.
 
         The shift is less than half the smallest difference between two vote fractions, so no row
         overtakes one with more votes.
@@ -218,8 +218,9 @@ class Predictor:
     def apart_from_others(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
         """Return a predictor for these rows whose members do not depend on one another.
 
-        Support vectors keep their order, and the rows to be scored decide what is dense. Members
-        therefore give bit-for-bit identical values whichever members they are scored with.
+        Support vectors keep their order, and the rows to be scored determine what is stored dense.
+        Each member therefore gives bit-for-bit identical values no matter which other members are
+        scored with it.
         """
         predictor = cls.__new__(cls)
         predictor.ensemble = ensemble
@@ -231,7 +232,7 @@ class Predictor:
 
     @property
     def rows_multiple(self) -> int:
-        """The number of rows whose multiples are scored without padding."""
+        """Blocks are scored without padding if their number of rows is a multiple of this."""
         return max(section.scorer.rows_multiple for section in self._sections)
 
     def member_values(self, rows: Rows) -> FloatArray:
@@ -262,7 +263,7 @@ class _Section:
 
     @classmethod
     def pooled(cls, ensemble: Ensemble) -> _Section:
-        """Merge equal support vectors of all members."""
+        """Merge identical support vectors of all members."""
         if ensemble.weighted:
             return cls(ensemble, _weighted_pool(ensemble))
         pool, uses = _join(ensemble)
@@ -270,7 +271,7 @@ class _Section:
             pool = kernels.unit_rows(pool)
         columns = Columns(pool.indices, lasting=True)
         dense = len(pool.values) >= MIN_DENSITY * len(pool) * len(columns)
-        # the rows to be scored become equally wide dense blocks
+        # the rows to be scored become dense blocks with the same columns
         n_lines = uses.n_members if ensemble.linear else max(len(pool), BLOCK_ROWS)
         dense &= n_lines * len(columns) <= NEVER_DENSE_CELLS
         if ensemble.linear and n_lines * len(columns) > MAX_CACHED_WEIGHTS:
@@ -281,7 +282,7 @@ class _Section:
 
     @classmethod
     def apart(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> _Section:
-        """Keep all support vectors; the (scaled) rows to be scored decide what is dense."""
+        """Keep all support vectors; the (scaled) rows determine what is stored dense."""
         dense = not ensemble.is_precomputed
         dense &= len(rows.values) >= MIN_DENSITY * len(rows) * n_columns
         dense &= max(len(rows), BLOCK_ROWS) * n_columns <= NEVER_DENSE_CELLS
@@ -318,7 +319,7 @@ def _scorer(
     sparse_rows: bool = False,
 ) -> Pool | Weights:
     pool = columns.placed(pool)
-    if ensemble.is_precomputed:  # kernel values are weighted like linear features
+    if ensemble.is_precomputed:  # kernel values are weighted like a linear member's features
         return Weights(pool, uses, columns, dense=False)
     if ensemble.linear:
         return Weights(pool, uses, columns, dense=dense)
@@ -328,7 +329,7 @@ def _scorer(
 def _weighted_pool(
     ensemble: Ensemble, dense: bool | None = None, n_columns: int | None = None
 ) -> WeightedPool:
-    """Pool members that weight features; by default, their sizes decide what is dense."""
+    """Pool members that weight features; by default, their sizes determine what is stored dense."""
     members = [
         WeightedMember(
             ensemble.kernel_of(number),
@@ -375,7 +376,7 @@ def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:
 
 
 def _taken(rows: Rows, numbers: IntArray) -> Rows:
-    """Return these rows, without a copy if they are all rows, as in a loaded model."""
+    """Return these rows, without a copy if they are all of the rows, as in a loaded model."""
     if len(numbers) == len(rows) and np.array_equal(numbers, np.arange(len(rows))):
         return rows
     return rows.take(numbers)

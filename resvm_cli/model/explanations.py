@@ -2,10 +2,11 @@
 
 The mean value of the members that have not seen a row is a constant plus a sum over their support
 vectors: coefficient times kernel value. Linear members have feature weights instead. Groups of
-members are standardized and weighted as in the mean value.
+members are standardized and weighted as in the ensemble's mean value.
 
-Members with support vectors are not sums over features. For them, a feature's effect on a row is
-the row's value minus the mean value of copies in which the feature has values of other rows of U.
+The values of members with support vectors are not sums over features. For these members, a
+feature's effect on a row is the row's value minus the mean value of copies of the row in which the
+feature is set to quantiles of its values in U.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from resvm_cli.svm.kernels import Kernel, exp_in_place, squared_distances
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import SparseMatrix
 
-NOT_KNOWN = -1  # the row number of a support vector that equals no training row
+NOT_KNOWN = -1  # the row number of a support vector that matches no training row
 N_QUANTILES = 5  # quantiles of a feature's values in U
 SAMPLED_ROWS = 200  # rows sampled from P and from U
 MAX_CHANGED = 50  # features changed per row
@@ -52,7 +53,7 @@ class Explanation:
     of_unlabeled: float
     of_features: float
     positives: tuple[Term, ...]  # the rows of P that increase the value most
-    unlabeled: tuple[Term, ...]  # the rows of U that decrease it most
+    unlabeled: tuple[Term, ...]  # the rows of U that decrease the value most
     features: tuple[Term, ...]  # the features with the largest contributions of either sign
 
 
@@ -69,10 +70,10 @@ class Explainer:
     ) -> None:
         """Find the training rows of all support vectors.
 
-        ``unlabeled`` contains the rows of U whose numbers are in ``drawn``; rows are unscaled. A
-        stored model does not record row numbers of support vectors, so they are found by content
-        (in a member's own bag if it weights features). The first of several equal rows represents
-        all of them.
+        ``unlabeled`` contains the rows of U whose numbers are in ``drawn``; all rows are unscaled.
+        A stored model does not record the row numbers of its support vectors, so they are looked up
+        by content (within a member's own bag if the member weights features). The first of several
+        identical rows represents them all.
         """
         self._ensemble = ensemble
         self._rho = np.array([member.rho for member in ensemble.members])
@@ -161,7 +162,7 @@ class _RowTerms:
     def __init__(
         self, ensemble: Ensemble, rows: tuple[Rows, Rows], numbers: tuple[IntArray, IntArray]
     ) -> None:
-        """Look for the support vectors in these scaled rows of P and U, numbered by ``numbers``."""
+        """Look up the support vectors in these scaled rows of P and U, which have these numbers."""
         self._ensemble = ensemble
         support, self._member, self._coefficient = ensemble.support_entries()
         self._positive = np.concatenate(
@@ -245,7 +246,7 @@ class _FeatureTerms:
 
 
 def _distinct_rows(pool: Rows, support: IntArray) -> tuple[Rows, list[bytes], IntArray]:
-    """Return the distinct support vectors sorted by key, their keys, and the position of each.
+    """Return the distinct support vectors sorted by key, their keys, and each entry's position.
 
     The order, and therefore every sum, is the same for a model in memory and a loaded one.
     """
@@ -270,7 +271,7 @@ def _numbers_of(keys: list[bytes], rows: Rows, numbers: IntArray) -> IntArray:
 def _largest(
     parts: Sequence[tuple[IntArray, FloatArray]], most: int, sign: float = 1.0
 ) -> tuple[Term, ...]:
-    """Return the largest terms of this sign, or of either sign if 0; in a tie, the first ones."""
+    """Return the largest terms of this sign, or of either sign if 0; ties go to the first terms."""
     if not parts:
         return ()
     numbers = np.concatenate([numbers for numbers, _ in parts])
@@ -336,7 +337,7 @@ class FeatureEffects:
                 yield int(features[feature]), float(own[feature]), float(effects[at])
 
     def _chosen(self, own: FloatArray, place: IntArray) -> IntArray:
-        """Return the features to change: all that differ from U or, if many, the most relevant."""
+        """Return the features to change: the most relevant ones of those that differ from U."""
         apart = np.abs(self._quantiles[:, place] - own).mean(axis=0)
         chosen = np.flatnonzero(apart)
         if len(chosen) > MAX_CHANGED:

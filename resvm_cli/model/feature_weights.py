@@ -1,9 +1,10 @@
 """Feature weights: a member scales each feature by how well it alone separates P from U in the bag.
 
-A feature's values are divided into a few bins, whose edges come from all rows without labels. Its
-relevance is the R^2 of the label given the bin, adjusted for the number of bins and never negative.
-Only labels of rows in the bag are used, so out-of-bag values stay unbiased. (With weights learned
-from all rows, irrelevant features of sparse text looked relevant.)
+A feature's values are divided into a few bins, whose edges are learned from rows of P and U without
+using their labels. The feature's relevance is the R^2 of the label given the bin, adjusted for the
+number of bins and never negative. Only labels of rows in the bag are used, so out-of-bag values
+stay unbiased. (With weights learned from all rows, irrelevant features of sparse text looked
+relevant.)
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class RankedValues:
     """The sorted values of each feature in some rows, zeros included."""
 
     def __init__(self, rows: Rows, features: Columns) -> None:
-        """Sort the entries of rows without explicit zeros."""
+        """Sort the entries of these rows, which have no explicit zeros."""
         place = features.places(rows.indices)
         self._counts = np.bincount(place, minlength=len(features))
         self.zeros = len(rows) - self._counts
@@ -49,7 +50,7 @@ class RankedValues:
 
 @dataclass(frozen=True, eq=False)
 class FeatureBins:
-    """Bins for each feature: five with equally many rows, or zero, low and high if mostly zero."""
+    """Bins for each feature: five of equal size, or zero, low and high if mostly zero."""
 
     features: Columns
     edges: FloatArray  # features x (N_BINS - 1): the bin of a value is the number of edges below it
@@ -101,7 +102,7 @@ class Relevance:
             self._table[known.row_numbers, cells] = 1.0
 
     def weights(self, positive: IntArray, unlabeled: IntArray, power: float) -> Rows:
-        """Return the factors of the relevant features in a bag, as one row; squares average 1."""
+        """Return the factors of a bag's relevant features, as one row; their squares average 1."""
         features = self._bins.features.present
         places, counts = self._counts(positive, unlabeled)
         sizes = counts.sum(axis=0)

@@ -54,7 +54,7 @@ def feature_importance(
 ) -> tuple[FeatureImportance, ...]:
     """Return the features, most important first; those permuted together are adjacent.
 
-    Their names come from ``names``, or else from the data.
+    Feature names come from ``names`` or, without it, from the data.
     """
     if ensemble.is_precomputed:
         raise ModelError("the kernel is precomputed, so there are no features to permute")
@@ -195,7 +195,7 @@ class _Permuted:
     def _changed(
         self, group: IntArray, before: FloatArray, after: FloatArray, moved: IntArray
     ) -> FloatArray:
-        """Return the values of the rows that moved."""
+        """Return the new values of the rows in which a feature changed."""
         products, norms = self._products.take(moved, axis=1), self._norms[moved]
         for column, old, new in zip(self._support[:, group].T, before.T, after.T, strict=True):
             if self._kernel.uses_minimum:

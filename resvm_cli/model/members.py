@@ -34,9 +34,9 @@ from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, bag_values
 if TYPE_CHECKING:
     from resvm_cli.svm.liblinear import LinearTrainer
 
-# A bag of 100 rows trains in less than a millisecond; dispatching it takes half of that.
+# A bag of 100 rows trains in less than a millisecond; dispatching it takes half as long.
 BATCH_ROWS = 3000
-MIN_BATCHES = 8  # per worker, so that all of them finish at about the same time
+MIN_BATCHES = 8  # per worker, so that all workers finish at about the same time
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Part:
     sample: OutOfBagSample
     values: FloatArray  # members x sampled rows, P before U; nan if the member has seen the row
     problems: Sequence[Problem]
-    drawn: IntArray  # ascending numbers of the rows of U in any of its bags
+    drawn: IntArray  # ascending numbers of the rows of U that are in any bag
     unlabeled: Rows  # the drawn rows, unscaled
 
     @property
@@ -78,7 +78,7 @@ def train_parts(
 ) -> Iterator[Part]:
     """Yield each batch of members as soon as it is trained; rows are fetched once for all batches.
 
-    ``on_members`` receives the number of members done.
+    ``on_members`` is called with the number of members trained so far.
     """
     tasks = {members: plan.problems(members) for members in batches}
     drawn = rows_drawn([problem for some in tasks.values() for problem in some])
@@ -136,7 +136,7 @@ def fit(
     ``unlabeled`` contains the rows of U whose numbers are in ``drawn``, in that order. All rows are
     already scaled.
     """
-    # one problem cannot be split across our threads: if it is large, LIBSVM uses its own
+    # a single problem cannot be split across our threads, so LIBSVM uses its own if it is large
     inner_threads = run.workers() if len(problems) == 1 and not run.is_remote else 1
     rows = _TrainingSet(Rows.concatenate([positives, unlabeled]), inner_threads, bins)
     trainer = Trainer({None: rows}, {}, drawn, len(positives))
@@ -177,7 +177,7 @@ def fit_members(
 
 
 def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
-    """Group consecutive members with the same kernel, without weights or standardization."""
+    """Group consecutive members with the same setting, not yet weighted or standardized."""
 
     def setting(problem: Problem) -> tuple[Kernel, ScalingName | None, bool]:
         return problem.kernel, problem.scale, problem.relevance_power is None
@@ -202,8 +202,8 @@ def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem
 class TrainedMember:
     """A member whose support vectors are numbered within ``rows`` or, by default, the training set.
 
-    A linear member has a single support vector, its weights. The support vectors of a member that
-    weights features are weighted, too.
+    A linear member has a single support vector, its weights. If a member weights features, its
+    support vectors are already multiplied by these weights.
     """
 
     member: Member
@@ -251,7 +251,7 @@ class _GrowingPool:
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """Trains members on bags of rows: all of P and the drawn rows of U, scaled in several ways."""
+    """Trains members on bags drawn from all of P and the drawn rows of U, under each scaling."""
 
     sets: Mapping[ScalingName | None, _TrainingSet]
     scalings: Mapping[ScalingName, Scaling]
@@ -282,7 +282,7 @@ class Trainer:
 
 
 class _TrainingSet:
-    """Rows that bags are drawn from. The solvers' copies are not pickled but rebuilt."""
+    """Rows that bags are drawn from. The solvers' copies are not pickled; they are rebuilt."""
 
     def __init__(self, rows: Rows, inner_threads: int = 1, bins: FeatureBins | None = None) -> None:
         self.rows = rows.without_zeros()
@@ -341,7 +341,7 @@ class _TrainingSet:
             rows = _TrainingSet(self.rows.take(bag.numbers).times(weights), self._inner_threads)
             places = bag.place[: bag.n_positive], bag.place[bag.n_positive :]
             trained = rows.train(replace(problem, relevance_power=None), *places)
-        if trained.rows is not None:  # linear: the same member, for rows without weights
+        if trained.rows is not None:  # linear: an equivalent member for unweighted rows
             return replace(trained, rows=trained.rows.times(weights))
         support = trained.member.support
         own = weighted.taken(support) if values is not None else rows.rows.take(support)
@@ -392,7 +392,7 @@ class _Bag:
     def trained(
         self, problem: Problem, found: Solution, rows: DenseBag | SparseBag
     ) -> TrainedMember:
-        """Return the member for a solver's solution, with repeated rows merged."""
+        """Return the member for a solver's solution, with duplicate rows merged."""
 
         place = self.place[found.support]
         coefficients = np.bincount(

@@ -49,7 +49,7 @@ class ModelPlan:
 
     @classmethod
     def resolve(cls, settings: Sequence[Setting], data: PUData) -> ModelPlan:
-        """Derive from the data all parameters that the settings do not set."""
+        """Derive from the data all parameters that the settings leave unset."""
         plans = []
         for setting in settings:
             require_negatives(setting.params, data)

@@ -1,8 +1,9 @@
 """Out-of-bag scoring: each row is scored only by members that have not seen it.
 
 Tuning, ranking, auditing and thresholds share one rule: a member has seen a row if its bag contains
-that row, a row with equal content (unless it has no features at all), or a row of its group. Bags
-are redrawn from seeds, not stored, and only their rows are kept in memory: U may be of any size.
+that row, an identical row (unless the row has no features at all), or a row of the same group. Bags
+are not stored but redrawn from seeds, and only their rows are kept in memory, so U may be of any
+size.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from resvm_cli.svm.kernels import SERIAL
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
-UNLIKE_ANY = -2  # the content number of all training rows that equal no scored row
+UNLIKE_ANY = -2  # the content number of all training rows that match no scored row
 POOL_CELLS_AT_ONCE = 1 << 22  # support vectors times features, for members scored together
-# Rows scored out of bag: all rows if there are few; otherwise as many as can be scored in a
-# fraction of the training time (measured in kernel values), a third of them from P.
+# All rows are scored out of bag if there are few. Otherwise, as many are scored as take a fraction
+# of the training time (measured in kernel values), and a third of them come from P.
 SMALL_SETS = 1500
 MIN_SAMPLE, MAX_SAMPLE = 600, 2000
 FRACTION_OF_PAIRS = 0.2
@@ -64,7 +65,7 @@ def decide_out_of_bag(
 
 
 class TrainingRows:
-    """The rows that bags may contain, numbered so that rows with equal content share a number."""
+    """The rows that bags may contain, numbered so that identical rows share a number."""
 
     def __init__(
         self,
@@ -76,8 +77,8 @@ class TrainingRows:
     ) -> None:
         """Number the rows; ``unlabeled`` contains the rows of U listed in ``drawn``, or all of U.
 
-        ``groups`` assigns a group to each row of P and U. If ``scored`` is given, only these rows
-        may be looked up, and all other contents share one number.
+        ``groups`` assigns a group to each row of P and U. If ``scored`` is given, only its rows may
+        be looked up, and all other rows share one number.
         """
         self.n_positives = len(positives)
         self.groups = groups
@@ -130,21 +131,21 @@ class TrainingRows:
 class EqualRows:
     """The distinct contents of some rows, and the rows of a set that have these contents."""
 
-    contents: IntArray  # the number of each row's content, by first appearance
-    found: IntArray  # the content of each row found in the set
+    contents: IntArray  # each row's content number, in order of first appearance
+    found: IntArray  # the content number of each row found in the set
     numbers: IntArray  # the row number in the set of each row found
     rows: Rows
 
     @classmethod
     def find(cls, rows: Rows, blocks: Iterable[Rows], *, precomputed: bool) -> EqualRows:
-        """Compare rows with a set, given in blocks; serial numbers are ignored."""
+        """Find these rows in a set given in blocks, ignoring serial numbers."""
 
         def content(rows: Rows) -> Rows:
             return rows.entries(rows.indices != SERIAL) if precomputed else rows
 
         rows = content(rows)
         number_of: dict[bytes, int] = {}
-        keys = _keys(rows, -1 - np.arange(len(rows)))  # rows without features equal no other row
+        keys = _keys(rows, -1 - np.arange(len(rows)))  # rows without features match no other row
         contents = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
         hashes = distinct(rows.content_hashes())
         found, numbers, equal = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
@@ -173,8 +174,8 @@ def _found(hashes: Hashes, among: Hashes) -> IntArray:
 def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
     """Return short digests of the rows' contents, ignoring explicit zeros.
 
-    Rows without features are identified by row number: otherwise a member with one such row in its
-    bag would have seen all of them, and none would be out of bag.
+    Rows without features are identified by row number. Otherwise, a member with one such row in its
+    bag would count as having seen all of them, and none would be out of bag.
     """
     keys = rows.without_zeros().content_keys()
     return [
@@ -184,7 +185,7 @@ def _keys(rows: Rows, numbers: IntArray) -> list[bytes]:
 
 
 class _Sightings:
-    """Which members have seen which keys; keys are integers, and negative keys are never seen."""
+    """Which members have seen which keys; keys are integers, and negative keys are unseen."""
 
     def __init__(self, seen: Sequence[IntArray]) -> None:
         self.n_models = len(seen)
@@ -225,7 +226,7 @@ class UnseenMask:
         return self._unseen(numbers, self._training_rows.contents(numbers, rows))
 
     def unseen_like(self, equal: EqualRows) -> BoolArray:
-        """Return the mask for rows that equal rows of U: unseen if all of those are unseen."""
+        """Return the mask for rows that may be in U: unseen if all equal rows of U are unseen."""
         masks = np.ones((len(equal.contents), self.n_models), bool)
         numbers = equal.numbers + self._training_rows.n_positives
         np.logical_and.at(masks, equal.found, self.unseen(numbers, equal.rows))
@@ -256,7 +257,7 @@ class OutOfBagSample:
 
     @classmethod
     def from_plan(cls, plan: ModelPlan) -> OutOfBagSample:
-        """Draw the sample from the seed; empty if every member has seen all of P."""
+        """Draw the sample using the seed; it is empty if every member has seen all of P."""
         if plan.method != "resvm":
             return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
         bits = randomness.run_bits(plan.seed, randomness.OUT_OF_BAG_ROWS)
@@ -281,9 +282,9 @@ def stored_values(
 ) -> FloatArray:
     """Return members x rows: each member's value on the rows it has not seen, nan elsewhere.
 
-    A member's values do not depend on other members, so joining separately scored parts of an
-    ensemble gives the same bytes. A row's values do not depend on other rows, so threads can split
-    them.
+    A member's values do not depend on other members, so scoring parts of an ensemble separately
+    gives bit-for-bit the same result. A row's values do not depend on other rows, so the rows can
+    be divided among threads.
     """
     result = np.full((len(ensemble.members), len(rows)), np.nan)
     pieces = [slice(at, min(at + BLOCK_ROWS, len(rows))) for at in range(0, len(rows), BLOCK_ROWS)]

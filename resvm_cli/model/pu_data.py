@@ -1,7 +1,7 @@
 """The interface to P and U for training, tuning and ranking, with an in-memory implementation.
 
-P is small and stays in memory. U is read in blocks, or only the rows with given numbers. The same
-rows give the same model whether they come from files or from memory.
+P is small and stays in memory. U is read in blocks or by row number. The same rows give the same
+model whether they come from files or from memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MIN_WEIGHTED = 2  # rows of P with positive weight: with only one, all bags woul
 
 @dataclass(frozen=True, eq=False)
 class PositiveWeights:
-    """How certain each row of P is, from 0 to 1; rows are drawn in proportion to these weights."""
+    """How certain each label in P is, from 0 to 1; rows are drawn in proportion to this weight."""
 
     values: FloatArray  # empty if loaded from a manifest, which stores only a digest
 
@@ -48,7 +48,7 @@ class PositiveWeights:
                 f"{name}: the weight of row {row + 1:,} of P is {weights[row]:g},"
                 " but weights must be from 0 to 1"
             )
-        return cls._proportions(weights, name, "give certain positives a weight of 1")
+        return cls._proportions(weights, name, "give a weight of 1 to positives that are certain")
 
     @classmethod
     def _proportions(cls, weights: FloatArray, name: str, hint: Text) -> PositiveWeights | None:
@@ -80,9 +80,9 @@ class PositiveWeights:
         return np.cumsum(self.values)
 
     def chosen(self, fractions: FloatArray) -> IntArray:
-        """Return the rows at which the cumulative weight exceeds these fractions of the total."""
+        """Return the first rows whose cumulative weights exceed these fractions of the total."""
         numbers = np.searchsorted(self._ends, fractions * self._ends[-1], "right")
-        # a product may round up to the total
+        # the product may round up to the total weight
         last = int(np.flatnonzero(self.values)[-1])
         chosen: IntArray = np.minimum(numbers, last)
         return chosen
@@ -122,10 +122,10 @@ class PUData(ABC):
 
     @abstractmethod
     def fetch_unlabeled(self, numbers: IntArray) -> Rows:
-        """Return the rows of U with these ascending numbers."""
+        """Return the rows of U with these numbers, given in ascending order."""
 
     def fetch(self, numbers: IntArray) -> Rows:
-        """Return the rows of U and the known negatives with these ascending numbers."""
+        """Return the rows of U and known negatives with these numbers, given in ascending order."""
         if not len(self.negatives):
             return self.fetch_unlabeled(numbers)
         first = int(np.searchsorted(numbers, self.n_unlabeled))
@@ -155,7 +155,7 @@ class PUData(ABC):
 
     @cached_property
     def positive_weights(self) -> PositiveWeights | None:
-        """How certain each row of P is; None if all are equally certain."""
+        """How certain each label in P is; None if all are equally certain."""
         return None
 
     @cached_property
@@ -220,7 +220,7 @@ class PUData(ABC):
 
     @cached_property
     def sampled_rows(self) -> Rows:
-        """The unscaled rows from which quantiles and bins are learned, without labels."""
+        """A sample of unscaled rows for learning quantiles and bins without using labels."""
         bits = randomness.run_bits(0, randomness.QUANTILE_ROWS)
         positive = randomness.sample(bits, len(self.positives), SAMPLE_ROWS)
         unlabeled = randomness.sample(bits, self.n_unlabeled, SAMPLE_ROWS)
@@ -236,7 +236,7 @@ class PUData(ABC):
 
     @property
     def scaling_is_auto(self) -> bool:
-        """Whether scaling is ``auto``: the features decide."""
+        """Whether scaling is ``auto`` and thus depends on the features."""
         return self._scale == "auto"
 
     @property
@@ -333,7 +333,7 @@ def _description_of_groups(groups: IntArray) -> dict[str, Any]:
 
 
 class MemoryData(PUData):
-    """Both sets as rows in memory."""
+    """P, U and any known negatives as rows in memory."""
 
     def __init__(
         self,

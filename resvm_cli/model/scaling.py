@@ -1,8 +1,8 @@
 """Feature scaling: learned with a model and applied by it.
 
-The linear scalings use the same arithmetic as scikit-learn for dense data, so equal constants give
-bit-for-bit equal results: x / scale, x * scale + min, (x - mean) / scale. Quantile scaling replaces
-a value with its rank, so that monotone transformations do not matter.
+The linear scalings use the same arithmetic as scikit-learn for dense data, so the same constants
+give bit-for-bit identical results: x / scale, x * scale + min, (x - mean) / scale. Quantile scaling
+replaces a value with its rank, so that monotone transformations do not matter.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ WIDE = 10.0  # a feature this many times as wide as the median feature calls for
 LARGE = 30.0  # and so do absolute values above this
 MIN_FILLED = 0.5  # with at least this fraction of nonzeros, rows may as well become dense
 DENSE_CELLS = 1 << 21
-QUANTILE_STEPS = 200  # a curve has a knot for each step of the ranks from 0 to 1
-MAX_RANGES = 1 << 22  # indices up to which ranges are compared
+QUANTILE_STEPS = 200  # steps between ranks 0 and 1; a curve has a knot for each step
+MAX_RANGES = 1 << 22  # ranges are not compared if indices are larger
 ROUNDING = 1e-9  # relative error of the constants
 MAX_KNOTS = 1 << 22  # for all features; a manifest with more would be too large to read
 
@@ -56,7 +56,8 @@ class FeatureStats:
         size, old = rows.max_index + 1, self._columns.shape[1]
         if size > MAX_FEATURES:
             raise DataError(
-                f"feature {size - 1:,} cannot be scaled: the largest index is {MAX_FEATURES - 1:,}",
+                f"feature {size - 1:,} cannot be scaled: the largest index allowed is"
+                f" {MAX_FEATURES - 1:,}",
                 Message("use {scale:none}, or renumber the features"),
             )
         if size > old:
@@ -124,7 +125,7 @@ class Scaling(ABC):
 
     kind: ScalingName
     indices: IntArray
-    _constants: tuple[str, ...]  # the names of further arrays
+    _constants: tuple[str, ...]  # the names of the other arrays
 
     @abstractmethod
     def _scaled(self, values: FloatArray, places: IntArray) -> FloatArray:
@@ -184,7 +185,7 @@ class Scaling(ABC):
         return Rows.concatenate([self._filled(part) for part in parts])
 
     def _scaled_entries(self, rows: Rows) -> tuple[IntArray, npt.NDArray[np.bool_], FloatArray]:
-        """Return each entry's position in ``indices``, whether it is there, and its new value."""
+        """Return each entry's position in ``indices``, whether it has one, and its new value."""
         places = np.searchsorted(self.indices, rows.indices)
         places[places == len(self.indices)] = 0
         known = self.indices[places] == rows.indices
@@ -215,7 +216,7 @@ class Scaling(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LinearScaling(Scaling):
-    """Each value shifted and multiplied by its feature's constants."""
+    """Each value is shifted and scaled by its feature's constants."""
 
     kind: ScalingName
     indices: IntArray
@@ -277,7 +278,7 @@ class LinearScaling(Scaling):
 
 @dataclass(frozen=True, eq=False)
 class QuantileScaling(Scaling):
-    """Each value replaced by its mid-rank among the training values, interpolated between knots.
+    """Each value is replaced by its mid-rank among the training values, interpolated between knots.
 
     Features that are mostly zero are shifted so that zeros stay zero and rows stay sparse.
     """
@@ -348,7 +349,7 @@ class FeatureRanges:
 
     @classmethod
     def from_scalings(cls, scalings: Iterable[Scaling]) -> FeatureRanges | None:
-        """Return the ranges that the scalings imply; None if there are none."""
+        """Return the ranges that the scalings imply; None if they imply none."""
         known = [(one.indices, each) for one in scalings if (each := one.extremes()) is not None]
         size = 1 + max((int(indices[-1]) for indices, _ in known if len(indices)), default=-1)
         if not 0 < size <= MAX_RANGES:

@@ -15,16 +15,17 @@ from resvm_cli.rows import BoolArray, Columns, FloatArray, Hashes, IntArray, Row
 
 SWAPPED_RATIO = 10  # P has this many times as many rows as U
 EMPTY_FRACTION = 0.5  # fraction of rows of P without features that triggers a note
-REFERENCE_ROWS = 2000  # rows of U whose duplicates show how common equal rows are
-# Rows of P that are also in U: at least this many and this fraction of P. If the data has natural
-# duplicates, the fraction must exceed twice the usual one by more than FRACTION_BEYOND_USUAL.
+REFERENCE_ROWS = 2000  # rows of U whose duplicates are counted, to see how common they are
+# A note requires that at least this many rows of P, and this fraction of P, are also in U. If the
+# data has natural duplicates, the fraction must exceed twice the usual fraction of duplicates by
+# more than FRACTION_BEYOND_USUAL.
 MIN_REPEATED, FRACTION_REPEATED, FRACTION_BEYOND_USUAL = 3, 0.01, 0.25
 FIRST_BITS = 18
 SHIFT = np.uint64(64 - FIRST_BITS)
 SCALE_RATIO = 10.0  # ratio of standard deviations in P and U that triggers a note
 MIN_ROWS, MIN_FEATURES = 10, 3  # needed to recognize how a set was scaled
 MOST_FEATURES = 0.8
-NEGATIVE_FRACTION = 0.1  # at least this fraction of rows is negative in a centered feature
+NEGATIVE_FRACTION = 0.1  # in a centered feature, more than this fraction of rows is negative
 EXACT = 1e-4  # rounding error of the mean of a standardized feature, in standard deviations
 
 
@@ -61,9 +62,9 @@ def empty_note(positives: Rows) -> Text | None:
 
 
 class RepeatedRows:
-    """Finds rows of U that equal a row of P; rows without features do not count.
+    """Finds rows of U that are also in P; rows without features do not count.
 
-    Equal rows are common in some data, so duplicates of the first rows of U are counted too.
+    Duplicates are common in some data, so those of the first rows of U are counted for comparison.
     """
 
     n_repeated = 0  # rows of U that are in P
@@ -114,7 +115,7 @@ class _HashSet:
 
     def __init__(self, hashes: Hashes) -> None:
         self._hashes = distinct(hashes[hashes != 0])
-        # a hash that is not in the set usually differs from all others in its first bits
+        # a hash that is not in the set usually differs from those in the set in its first bits
         self._starts = np.zeros(1 << FIRST_BITS, bool)
         self._starts[self._hashes >> SHIFT] = True
 
@@ -137,8 +138,9 @@ def _fraction_repeated(copies: IntArray) -> float:
 def preparation_note(positives: Rows, unlabeled: Rows) -> Text | None:
     """Return a note if P and U seem to be scaled or encoded differently.
 
-    Being easy to separate is not enough: P may be far from U or a tight cluster. Most features must
-    vary on a different scale, or most entries of P must be features that U lacks.
+    It is not enough that P and U are easy to separate, because P may be far from U or form a tight
+    cluster. Most features must vary on a different scale, or most entries of P must belong to
+    features that U lacks.
     """
     question = "are P and U encoded and scaled alike?"
     if min(len(positives), len(unlabeled)) < MIN_ROWS:

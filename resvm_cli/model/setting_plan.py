@@ -33,7 +33,8 @@ from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem
 
-# LIBSVM's time is quadratic in the bag size; above this size LIBLINEAR trains linear members.
+# LIBSVM's training time is quadratic in the bag size, so LIBLINEAR trains linear members on bags
+# larger than this.
 LARGE_BAG = 5000
 # The solvers' default tolerances are not comparable; LIBLINEAR's 0.1 is too loose.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
@@ -44,8 +45,9 @@ WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P are drawn in proportion to their
 DEFAULT_FRACTION = 1.0  # n_pos / |P|; rows are drawn with replacement
 DEFAULT_RATIO = 2.0  # rows of U per row of P
 DEFAULT_W_POS = 0.7
-# Known negatives: their penalty relative to rows of U, and rows of U per known negative in a bag,
-# chosen by studies/campaigns.py. More of them, or larger penalties, crowd out the rest of U.
+# The penalty of known negatives relative to that of rows of U, and the number of rows of U per
+# known negative in a bag, both chosen by studies/campaigns.py. More known negatives, or a larger
+# penalty, would crowd out the rest of U.
 DEFAULT_W_NEG = 1.0
 UNL_PER_NEG = 3
 MIN_N_POS, MAX_N_POS = 5, 200
@@ -87,7 +89,7 @@ class Plan:
 
     @property
     def feature_weights(self) -> str:
-        """The value of the parameter that results in these weights."""
+        """The value of the ``feature_weights`` parameter for this plan."""
         if self.relevance_power is None:
             return "none"
         return f"{RELEVANCE}:{float(self.relevance_power)!r}".removesuffix(".0")

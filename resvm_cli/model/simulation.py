@@ -46,7 +46,7 @@ class Sizes:
 
 
 def truth_of(labels: FloatArray, positive_label: float, name: str) -> np.ndarray:
-    """Return whether each row has the positive label; both classes must be present."""
+    """Mark the rows that have the positive label; both classes must be present."""
     truth: np.ndarray = labels == positive_label
     if not truth.any() or truth.all():
         which = "no row has" if not truth.any() else "every row has"
@@ -82,7 +82,7 @@ def split(
             )
     positive, negative = rng.permutation(positive), rng.permutation(negative)
     if chances is not None:
-        # Efraimidis and Spirakis: the largest keys are a weighted sample without replacement
+        # Efraimidis and Spirakis: rows with the largest keys are a weighted sample
         keys = np.log(rng.random(len(positive))) / chances[positive]
         positive = positive[np.argsort(-keys, kind="stable")]
     n_known = sizes.n_pos - sizes.false_positives
@@ -120,7 +120,7 @@ def biased_chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
 
 
 def synthetic(n_positive: int, n_negative: int, rng: np.random.Generator) -> FloatArray:
-    """Draw the paper's 2-D problem: normal positives, then negatives around a circle."""
+    """Draw the paper's 2-D problem: Gaussian positives, then negatives around a circle."""
     angles = rng.uniform(0.0, 2.0 * np.pi, n_negative)
     circle = RADIUS * np.column_stack([np.cos(angles), np.sin(angles)])
     centers = np.concatenate([np.zeros((n_positive, 2)), circle])

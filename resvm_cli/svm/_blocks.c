@@ -106,8 +106,8 @@ static inline __attribute__((always_inline)) void fill_exp_by(double *at, size_t
 }
 
 #if HAS_EXP
-/* The same steps for eight numbers, with the same bits, but one instruction rounds x / ln 2, one applies
- * 2^n, and one subtracts n * high, which is exact. */
+/* The same steps for eight numbers, with the same results, but one instruction rounds x / ln 2, one
+ * applies 2^n, and one subtracts n * high, which is exact. */
 #define TIMES_R_PLUS(q, c) _mm512_fmadd_pd(q, r, _mm512_set1_pd(c))
 
 __attribute__((target("avx512f"), always_inline)) static inline __m512d exp_avx512(__m512d x)
@@ -147,7 +147,7 @@ __attribute__((target("avx512f"))) static void fill_exp_avx512(double *at, size_
     }
 }
 
-/* Does fill_exponents and fill_exp for eight numbers. */
+/* Combines fill_exponents and fill_exp, for eight numbers. */
 __attribute__((target("avx512f"), always_inline)) static inline __m512d
 rbf_avx512(__m512d dots, __m512d row_norms, double norm, double gamma)
 {
@@ -324,7 +324,8 @@ static int are_below(const int64_t *numbers, size_t n_numbers, size_t limit)
 
 static const char bad_numbers[] = "numbers does not fit starts: there is no such row";
 
-/* TILE members are processed at a time, so that their sums stay in registers; the rest, STEP at a time. */
+/* TILE members are processed at a time, so that their sums stay in registers; the rest are processed
+ * STEP at a time. */
 #define TILE 32
 #define STEP 8
 
@@ -482,7 +483,7 @@ multiply_steps(const struct placed_rows *rows, const double *lines, const size_t
     }
 }
 
-/* The number of members that are processed together from this one on. */
+/* The number of members, starting with this one, that are processed together. */
 static size_t tile_height(const struct weights *weights, size_t first)
 {
     return first + TILE <= weights->width ? TILE : STEP;
@@ -515,8 +516,8 @@ static const char *multiply_by_tiles(const struct rows *rows, const struct weigh
     return NULL;
 }
 
-/* Does multiply_by_tiles by member and add_rbf_values, for one tile and a few rows at a time, so that
- * their products stay in the nearest cache. The weights are support vectors, one column for each. */
+/* Combines multiply_by_tiles, by member, and add_rbf_values, for one tile and a few rows at a time, so
+ * that their products stay in the nearest cache. The weights are support vectors, one per column. */
 static const char *add_rbf_of_tiles(const struct rows *rows, const struct weights *weights,
                                     const double *row_norms, const double *support_norms,
                                     double gamma, const struct uses *uses)

@@ -1,6 +1,6 @@
 """Kernel functions: LIBSVM's, two for fingerprints, and precomputed kernels.
 
-LIBSVM's kernels have its formulas and parameter names. The Tanimoto similarity
+LIBSVM's kernels use its formulas and parameter names. The Tanimoto similarity
 x.y / (|x|^2 + |y|^2 - x.y) is the fraction of set bits that two fingerprints share. The minmax
 kernel is its counterpart for counts: it uses the smaller of two counts instead of their product.
 
@@ -123,7 +123,7 @@ class Kernel:
         return np.bincount(rows.row_numbers, rows.values, len(rows)).astype(float)
 
     def values(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
-        """Compute the kernel values of a block (rows x pool) in place from its products."""
+        """Compute the kernel values of a block (rows x pool) from its products, in place."""
         if self.name == "linear" or self.is_precomputed:
             return dots
         if not self.known_to_libsvm:
@@ -234,13 +234,13 @@ def serial_rows(rows: Rows) -> Rows:
 
 
 def unit_rows(rows: Rows) -> Rows:
-    """Return a unit vector at each row's serial number, so that dot products look up values."""
+    """Return unit vectors with a 1 at each serial number, so that dot products look up values."""
     numbers = serials(rows).astype(np.int32)
     return Rows(np.arange(len(rows) + 1), numbers, np.ones(len(rows)))
 
 
 def precomputed_matrix(rows: Rows) -> FloatArray:
-    """Return the kernel values of these rows with each other: rows x rows."""
+    """Return the kernel matrix of these rows."""
     numbers = serials(rows)
     columns = Columns(numbers.astype(np.int32))
     column = columns.places(rows.indices)

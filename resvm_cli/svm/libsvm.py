@@ -1,7 +1,7 @@
 """LIBSVM through its C API, and what LIBLINEAR shares with it: shared objects, nodes, structures.
 
-The shared objects are loaded without their Python packages, which would import scipy. LIBSVM's
-calls release the GIL, and it keeps no state between them, so several threads can train at once.
+The shared objects are loaded without their Python packages, which would import scipy. Calls to
+LIBSVM release the GIL and leave no state behind, so several threads can train at once.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class NodeArray:
 
     LIBSVM's svm_node and LIBLINEAR's feature_node have the same layout. The nodes are created once;
     a bag is an array of pointers to them, which must not outlive this object. With a closing
-    feature, each row ends with a node of that index, whose value is set later.
+    feature, each row ends with a node for that feature; its value is set later.
     """
 
     def __init__(self, rows: Rows, closing_feature: int | None = None) -> None:
@@ -188,9 +188,9 @@ def _text_stream(descriptor: int, like: TextIO) -> TextIO:
 def silenced() -> Iterator[None]:
     """Discard everything that LIBSVM writes to stderr within this context.
 
-    LIBSVM warns about every member that does not converge, whatever its settings; the caller
-    reports this once. Meanwhile sys.stderr writes to a copy of the descriptor, which stays open
-    because other code may keep a reference to it.
+    LIBSVM prints a warning for every member that does not converge, and no setting prevents this;
+    the caller reports it once. Meanwhile, sys.stderr writes to a copy of the descriptor, which
+    stays open because other code may keep a reference to it.
     """
     stream = sys.stderr
     try:
@@ -275,7 +275,7 @@ def library() -> SolverLibrary:
 
 
 def use_threads(count: int) -> None:
-    """Set how many OpenMP threads LIBSVM may use to compute kernel rows for this thread."""
+    """Set how many OpenMP threads LIBSVM may use for kernel rows when this thread calls it."""
     # kernel values are independent of one another, so the count does not affect the model
     limit = getattr(library().functions, "omp_set_num_threads", None)  # absent without OpenMP
     if limit is not None:

@@ -15,8 +15,8 @@ from resvm_cli.svm.kernels import Kernel
 class Problem:
     """A class-weighted C-SVM on a bag of rows: hinge loss, unpenalized bias (paper, eq. 1)."""
 
-    positive: IntArray  # row numbers in P, repeats included
-    unlabeled: IntArray  # row numbers in U, repeats included, then those of known negatives
+    positive: IntArray  # row numbers in P, including duplicates
+    unlabeled: IntArray  # row numbers in U, including duplicates, then known negatives
     c_pos: float
     c_unl: float
     kernel: Kernel

@@ -58,7 +58,7 @@ class SparseMatrix:
     """A matrix stored by its columns."""
 
     def __init__(self, rows: Rows, width: int) -> None:
-        """Convert rows whose indices are column numbers; entries of a repeated column add up."""
+        """Convert rows whose indices are column numbers; entries in the same cell are added up."""
         self._height = len(rows)
         self._starts = np.empty(width + 1, np.int64)
         self._lines = np.empty(len(rows.values), np.int32)
@@ -212,14 +212,14 @@ class BagRows:
 
 
 def kernel_values(kernel: Kernel, dots: FloatArray) -> FloatArray:
-    """Compute kernel values, rows x rows, from dot products, which may overflow."""
+    """Compute a kernel matrix from dot products, which may overflow."""
     norms = dots.diagonal().copy()
     with np.errstate(over="ignore", invalid="ignore"):
         return kernel.values(dots, norms, norms)
 
 
 def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
-    """Compute a bag's kernel values, rows x rows, which are valid until this thread's next call."""
+    """Compute a bag's kernel matrix, which is valid until this thread's next call."""
     if isinstance(bag, DenseBag):
         count = len(bag.matrix)
         dots = bag.dot_products(_bag_products.first(count**2).reshape(count, count))

@@ -2,12 +2,13 @@
  *
  * Pairs of rows are chosen using second-order information, and the problem is shrunk, as in LIBSVM
  * (Fan, Chen and Lin, Working set selection using second order information, JMLR 6, 2005; svm.cpp).
- * The same operations are applied to every number in the same order, so coefficients and rho have the
- * same bits. Only the memory layout differs: LIBSVM looks up each value by another row's serial number
- * and stores it with a sign; here a step reads lines of a bag's matrix with vector instructions.
+ * The same operations are applied to every number in the same order, so coefficients and rho are
+ * bit-for-bit identical. Only the memory layout differs: LIBSVM looks up each value by another row's
+ * serial number and stores it with a sign; here, a step reads lines of a bag's matrix with vector
+ * instructions.
  *
  * slope = label * gradient. Lines contain kernel values without signs, in single precision as in
- * LIBSVM's cache. So only the step itself needs signs, and applying them there causes no rounding. */
+ * LIBSVM's cache. Only the step itself therefore needs signs, and applying them causes no rounding. */
 
 #include <math.h>
 #include <stddef.h>
@@ -122,7 +123,7 @@ static float *claim_line(struct lines *lines, size_t owner, int64_t kept, int *i
     return lines->numbers + (size_t)lines->slots[owner] * lines->length;
 }
 
-/* The rows of a bag, P first and known negatives last, as numbers of the rows whose kernel values are
+/* The rows of a bag, P first and known negatives last, numbered among the rows whose kernel values are
  * given. Lines of the bag's matrix are computed on first use and shared by all problems on the bag. */
 struct bag {
     const double *values;
@@ -150,7 +151,7 @@ struct smo {
     struct passes passes;
     struct bag bag;
     size_t count, n_active, n_exchanges;
-    double penalties[3]; /* of P, of U, of known negatives */
+    double penalties[3]; /* for P, U and known negatives */
     double tolerance;
     int exchanged, unshrunk;
     double *slopes, *bounded; /* bounded: the part of slopes due to rows at their upper bound */
@@ -413,7 +414,7 @@ static double offset(const struct smo *smo)
     double upper = INFINITY, lower = -INFINITY, sum = 0.0;
     for (size_t i = 0; i < smo->count; i++) {
         double slope = smo->slopes[i];
-        if (slope == 0.0) /* gradients are never minus zero */
+        if (slope == 0.0) /* gradients are never negative zero */
             slope = smo->signs[i] * 0.0;
         if (is_free(smo, i)) {
             n_free++;
@@ -477,7 +478,7 @@ static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
     return n_steps;
 }
 
-/* Several problems on each of several bags. The row numbers of bag b are starts[b] to starts[b + 1]. A
+/* Several problems on each of several bags. Entries starts[b] to starts[b + 1] are bag b's rows. A
  * problem has four settings: the penalties for P, U and known negatives, and the tolerance. The index
  * of problem p on bag b is p * n_bags + b; its coefficients are the b-th part of line p. */
 struct bags {

@@ -2,8 +2,8 @@
  *
  * This file is included once for each vector width, with LANES, TARGET, NAMED(name),
  * LARGEST_DOUBLE(into, lanes) and LARGEST_WORD(into, lanes) defined. Each lane keeps its own best row.
- * The best of these is the row that a simple loop would find (the last one in a tie), so the width
- * changes no bit. */
+ * The best of these is the row that a simple loop would find (the last one in a tie), so the results
+ * do not depend on the width. */
 
 typedef double NAMED(doubles) __attribute__((vector_size(8 * LANES)));
 typedef int64_t NAMED(words) __attribute__((vector_size(8 * LANES)));
@@ -30,7 +30,7 @@ NAMED(best_lane)(DOUBLES best, WORDS rows)
 }
 
 /* slopes += one * by_one + other * by_other; returns the row with the smallest slope among those that
- * may rise. Up to LANES - 1 slopes beyond the last one change too, and lines are read that far. */
+ * may rise. Up to LANES - 1 slopes beyond the last one also change, and lines are read that far. */
 TARGET static struct row_choice NAMED(descend)(double *slopes, const float *one, double by_one,
                                                const float *other, double by_other,
                                                const int64_t *rises, size_t count)
@@ -57,7 +57,8 @@ TARGET static struct row_choice NAMED(descend)(double *slopes, const float *one,
 }
 
 /* Returns the row, among those that may fall, that improves the objective most when paired with the
- * rising row, whose kernel values and diagonal are given. Also sets the steepest slope among them. */
+ * rising row, whose kernel values and diagonal are given. Also sets `steepest` to the largest slope
+ * among the rows that may fall. */
 
 TARGET static struct row_choice NAMED(partner)(const double *slopes, const float *values,
                                                const double *diagonal, double own_diagonal,

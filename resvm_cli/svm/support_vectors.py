@@ -3,7 +3,7 @@
 A row's values depend neither on other rows nor on its position in a block. BLAS rounding depends on
 the shape of a product, so dense products always have the same shape: blocks are padded to a fixed
 size, and the pool is processed in fixed-size chunks that fit in the cache. Sparse products are
-added up entry by entry. The same is true of linear members, which are stored as feature weights.
+added up entry by entry, and so are those of linear members, which are stored as feature weights.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Pool:
     ) -> None:
         """Store the rows, whose indices are positions among ``columns``, in the fastest layout.
 
-        All kernels use the same products. With ``sparse_rows``, the rows to be scored have so many
-        zeros that skipping them is faster than a dense product.
+        All kernels are computed from the same products. With ``sparse_rows``, the rows to be scored
+        have so many zeros that skipping them is faster than a dense product.
         """
         self._columns = columns
         self._rows = rows
@@ -137,11 +137,11 @@ class Pool:
 
     @property
     def _is_plain_rbf(self) -> bool:
-        """Whether there is one rbf kernel, and C code that needs no further passes for it."""
+        """Whether there is a single rbf kernel, which C code can evaluate in one pass."""
         return len(self._users) == 1 and self._kernel.name == "rbf" and bool(_blocks.HAS_EXP)
 
     def _tiled_sums(self, tiles: _Tiles, block: Rows, norms: FloatArray) -> FloatArray:
-        """Do in one pass what ``sums`` does in several, with the same bits."""
+        """Do in one pass what ``sums`` does in several, with bit-for-bit the same result."""
         sums = np.zeros((self._n_members, len(block)))
         if len(block) and len(self._norms):
             rows, table = self._columns.looked_up(block)
@@ -231,7 +231,7 @@ class WeightedPool(Pool):
     """The support vectors of members that weight features, one member after another.
 
     The product of a support vector s with a weighted row w x equals the product of w s with x.
-    Rows are therefore not weighted for each member; only their norms are computed for each.
+    Rows are therefore not weighted for each member; only their norms are computed separately.
     """
 
     def __init__(self, members: Sequence[WeightedMember], columns: Columns, *, dense: bool) -> None:
@@ -317,7 +317,7 @@ def _padded(rows: Rows, count: int) -> Rows:
 
 
 class _Users:
-    """The members with one kernel, and their support vectors (all, if it is the only kernel)."""
+    """The members with one kernel, and their support vectors (all of the pool if ``alone``)."""
 
     def __init__(self, kernel: Kernel, index: SupportIndex, padding: int, *, alone: bool) -> None:
         self.kernel = kernel
@@ -399,7 +399,7 @@ def _cuts(width: int) -> Iterator[tuple[int, int]]:
 
 
 def _aligned(size: int) -> FloatArray:
-    """Return an array aligned to a cache line: vectors that cross one take twice as long."""
+    """Return an array aligned to a cache line: vectors that cross lines take twice as long."""
     array: FloatArray = np.empty(size + 8)
     first = -array.ctypes.data % 64 // 8
     return array[first : first + size]

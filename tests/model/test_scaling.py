@@ -182,7 +182,7 @@ def test_a_description_that_makes_no_sense_is_refused(changes):
 
 def test_an_index_too_large_to_keep_statistics_of_is_refused():
     rows = Rows(np.array([0, 1]), np.array([2**31 - 2], np.int32), np.ones(1))
-    with pytest.raises(DataError, match="cannot be scaled: the largest index is 67,108,863"):
+    with pytest.raises(DataError, match="the largest index allowed is 67,108,863"):
         FeatureStats().add(rows)
 
 

@@ -24,11 +24,12 @@ from resvm_cli.svm.products import MIN_DENSITY, SparseMatrix, dense_matrix
 MAX_POSITIVES, MAX_UNLABELED = 500, 1_500
 MAX_ENTRIES = 1 << 19  # fewer rows are sampled if they are wide
 MIN_ROWS = 200  # sampled from P and from U even if rows are wide
-CHOOSING_ROWS = 300  # maximum rows of U for choosing a feature; all are used to judge it
+CHOOSING_ROWS = 300  # rows of U used to choose a feature; all sampled rows are used to judge it
 MIN_POSITIVES = 10  # with fewer, a comparison means nothing
 N_FOLDS = 5
 
-# Placements of the rows of P among U, and of the rows of U among P: their means are the ROC AUC.
+# Placements of the rows of P among U, and of the rows of U among P; the mean of either is the ROC
+# AUC.
 Placements = tuple[FloatArray, FloatArray]
 
 
@@ -143,7 +144,7 @@ def _single_feature(rows: Rows, n_pos: int, folds: IntArray) -> tuple[int, Place
 def _sums_by_fold(
     rows: Rows, place: IntArray, width: int, n_pos: int, folds: IntArray
 ) -> FloatArray:
-    """Return each feature's sum of the placements of a fold's rows of P: folds x features."""
+    """For each fold and feature, sum the placements of the fold's rows of P: folds x features."""
     n_unl = len(rows) - n_pos
     order = np.argsort(rows.values)  # two sorts take half the time of lexsort
     place_type = np.uint16 if width < 1 << 16 else np.int32  # numpy radix-sorts 16-bit integers

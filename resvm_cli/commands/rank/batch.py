@@ -3,9 +3,9 @@
 The batch is chosen greedily. Most of it comes from the top of the ranking, where most positives are
 expected. A fraction ``explore`` of it consists of rows on which members disagree (votes closest to
 1/2), because the next model learns most from them. A row is passed over if it is in the same group
-as a chosen row, or a near-duplicate of one: testing both would teach little more than testing one.
+as a chosen row or is a near-duplicate of one, because testing both would add little information.
 Near-duplicates with at least a fraction ``SURE`` of the votes are likely positives and are not
-passed over. Rows that were passed over are added, in order of rank, only if no others are left.
+passed over. Rows that were passed over are added, in order of rank, only if no other rows are left.
 
 Two rows are near-duplicates if their squared distance in the space of the members' kernel,
 K(x,x) + K(y,y) - 2 K(x,y), is at most ``NEAR`` times the median over all pairs of candidates.
@@ -67,8 +67,8 @@ def choose_batch(
 ) -> tuple[Listing, BatchSummary]:
     """Return the rows of a ranking of U to test next, in order of rank, and how they were chosen.
 
-    ``excluded`` marks rows of U, by number, that cannot be tested; ``tested`` are the numbers of
-    rows whose outcome is known.
+    ``excluded`` is a mask of the rows of U that cannot be tested; ``tested`` has the numbers of the
+    rows of U whose outcome is known.
     """
     possible = listing.n_members > 0
     if excluded is not None:
@@ -117,7 +117,7 @@ def choose_batch(
 
 
 def _distances(data: PUData, plan: ModelPlan, numbers: IntArray) -> FloatArray:
-    """Return the squared kernel distances of rows, as multiples of their median."""
+    """Return the squared kernel distances between rows, as multiples of the median."""
     first = plan.plans[int(np.argmax(plan.weights))]
     kernel = first.kernel
     products = kernel_products(data.scaled(data.rows(numbers), first.scale), kernel)

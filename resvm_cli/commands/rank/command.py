@@ -58,12 +58,12 @@ class RankingOptions:
     negatives: str | None = ranking_option(
         "--negatives FILE",
         "Trusted negatives, which are scored but not trained on. They add conformal p-values, which"
-        " --fdr then uses.",
+        " --fdr uses.",
     )
     tested: str | None = ranking_option(
         "--tested FILE",
-        "Ids of tested rows of U and their outcomes (1 or 0), from a random sample of U or from all"
-        " of the top rows. Estimates of precision then take them into account.",
+        "Ids of tested rows of U and their outcomes (1 or 0). The rows must be a random sample of U"
+        " or all of the top rows. Estimates of precision take the outcomes into account.",
     )
     exclude: str | None = ranking_option(
         "--exclude FILE", "With --next: ids of rows of U that cannot be tested, one per line."
@@ -106,8 +106,8 @@ def rank(
     ),
     no_auto: bool = method_option(
         "--no-auto",
-        "Train with default settings instead of searching for better ones. Any explicit kernel,"
-        " kernel parameter, scaling, or number of rows or members has the same effect.",
+        "Train with default settings instead of searching for better ones. Setting a kernel, a"
+        " kernel parameter, scaling, or a number of rows or members has the same effect.",
     ),
     method: MethodOptions,
     output: str | None = output_option("-o, --output DIR", "Save the trained model here."),

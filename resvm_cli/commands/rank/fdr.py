@@ -1,8 +1,8 @@
-"""``rank --fdr``: how many rows in a list are expected to be false, and where to cut it off.
+"""``rank --fdr``: how many false positives to expect in a list, and where to cut the list off.
 
-Without negatives, the estimate is based on the out-of-bag values of P and U, modeled as mixtures of
-the same two classes. With trusted negatives, which are scored but never trained on, the list is
-chosen by conformal p-values.
+Without trusted negatives, the estimate is based on the out-of-bag values of P and U, modeled as
+mixtures of the same two classes. With trusted negatives, which are scored but never trained on, the
+list is chosen by conformal p-values.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SUPPOSED_DEPTHS = (10, 20, 50, 100, 500)
 
 @dataclass(frozen=True)
 class WhatIf:
-    """How many of the first rows would be positive if this fraction of U were."""
+    """How many of the top rows would be positive if this fraction of U were positive."""
 
     contamination_unl: float
     n_first: int
@@ -65,9 +65,9 @@ class FdrEstimate:
     n_unlike: int | None = None  # trusted negatives with values outside the range of P and U
     fdr: float | None = None
     n_listed: int | None = None  # length of the list, if ``fdr`` is given
-    precision: Interval | None = None  # precision of that list, unless it is conformal
-    cases: tuple[WhatIf, ...] = ()  # unless precision is stated
-    why_unknown: str = ""  # unless precision is stated
+    precision: Interval | None = None  # precision of that list, unless p-values chose it
+    cases: tuple[WhatIf, ...] = ()  # empty if precision is stated
+    why_unknown: str = ""  # empty if precision is stated
 
     @classmethod
     def from_classes(cls, classes: ClassMixture | None) -> FdrEstimate:
@@ -132,7 +132,7 @@ class Outcomes:
         return cls(np.array([*number_of.values()], np.int64), np.array(positive, bool))
 
     def ranked(self, unlabeled: FloatArray) -> RankedOutcomes | None:
-        """Return the tested rows with a value; None if there are none."""
+        """Return the tested rows that have a value; None if there are none."""
         scored = ~np.isnan(unlabeled)
         kept = scored[self.numbers]
         if not kept.any():
@@ -144,14 +144,14 @@ class Outcomes:
 def require_untrained(
     negatives: Rows, locate: Callable[[int], str], data: PUData, *, precomputed: bool
 ) -> None:
-    """Reject trusted negatives that are trained on; ``locate`` maps a number to a location."""
+    """Reject trusted negatives that are trained on; ``locate`` maps a row number to a location."""
     for trained in (data.negatives, data.positives):
         equal = EqualRows.find(negatives, [trained], precomputed=precomputed)
         if not len(equal.found):
             continue
         first = int(np.isin(equal.contents, equal.found).argmax())
         what = "is also a known negative, which is trained on"
-        hint = "trusted negatives must not be trained on: remove it from one of the two"
+        hint = "trusted negatives must not be trained on: remove it from one of the sets"
         if trained is data.positives:
             row = int(equal.numbers[equal.found == equal.contents[first]][0])
             what = f"equals row {row + 1:,} of P"
@@ -220,7 +220,7 @@ def cut_at_fdr(
 ) -> tuple[Listing, FdrEstimate]:
     """Return the longest list whose expected false discovery rate is at most ``fdr``.
 
-    With trusted negatives, this is the list of the Benjamini-Hochberg procedure.
+    With trusted negatives, the Benjamini-Hochberg procedure chooses this list.
     """
     if estimate.n_negatives is not None:
         chosen = listing.further[CONFORMAL[1]] <= fdr + ROUNDING

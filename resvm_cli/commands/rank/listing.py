@@ -59,7 +59,7 @@ class Listing:
         return len(self.ids)
 
     def head(self, count: int) -> Listing:
-        """Return the first rows."""
+        """Return the top rows."""
         return self.part(slice(0, count))
 
     def part(self, rows: slice) -> Listing:
@@ -136,7 +136,7 @@ def _texts(column: AnyArray) -> list[str]:
 
 
 def _rounded(column: FloatArray, digits: int) -> FloatArray:
-    """Round as Python's round does, which is exact but slow: it is called only near ties."""
+    """Round like Python's round, which is exact but slow and is called only near ties."""
     scaled = column * 10.0**digits
     rounded: FloatArray = np.rint(scaled) / 10.0**digits
     for row in np.flatnonzero(np.abs(scaled - np.floor(scaled) - 0.5) < NEAR_TIE).tolist():
@@ -186,7 +186,7 @@ def ordered(
 
 
 def with_expected_false(listing: Listing, classes: ClassMixture | None) -> Listing:
-    """Add the number of false positives expected so far to P, sorted by suspicion."""
+    """Add the number of false positives expected so far to P, most suspicious first."""
     scored = listing.n_members > 0
     count = None if classes is None else classes.expected_false(int(scored.sum()))
     return _with_figure(listing, EXPECTED_FALSE, count, np.where(scored, np.cumsum(scored), 0))
@@ -208,7 +208,7 @@ def with_precision(listing: Listing, classes: ClassMixture | None) -> Listing:
 def _with_figure(
     listing: Listing, names: tuple[str, ...], figure: IntervalsByDepth | None, depths: IntArray
 ) -> Listing:
-    """Add columns for a figure and its bounds at these depths; nan at depth 0."""
+    """Add columns for a quantity and its bounds at these depths; nan at depth 0."""
     columns = {}
     for name, part in zip(names, ("value", "low", "high"), strict=True):
         by_depth = np.full(1, np.nan)
@@ -222,7 +222,7 @@ def _with_figure(
 class Recovery:
     """The ranks in U at which known positives would be found if they were unlabeled.
 
-    Tied rows have no order, so figures are expectations over all orders of tied rows.
+    Tied rows have no order, so results are expectations over all orders of tied rows.
     """
 
     before: IntArray  # the number of rows of U above each known positive
@@ -239,7 +239,7 @@ class Recovery:
         return cls(len(ascending) - up_to, up_to - np.searchsorted(ascending, values, "left"))
 
     def recall_at(self, depth: int) -> float:
-        """Return the fraction found among the first ``depth`` rows."""
+        """Return the fraction of known positives found in the top ``depth`` rows."""
         # a row may have any of t + 1 positions among t tied rows
         found = np.clip((depth - self.before) / (self.tied + 1), 0.0, 1.0)
         return float(found.sum() / len(found))
@@ -262,7 +262,7 @@ class Recovery:
         return result
 
     def depth_of(self, fraction: float) -> int:
-        """Return the number of rows to examine to find this fraction."""
+        """Return the number of rows to examine to find this fraction of the known positives."""
         return int(self.depths[int(np.ceil(round(fraction * len(self.depths), 9))) - 1])
 
 

@@ -5,11 +5,11 @@ members with replacement, as many as the ensemble has, and scores every row with
 that have not seen it. Values are stored in single precision and overwritten by ranks to save
 memory.
 
-P-values compare a row with trusted negatives. The members that score the row have seen neither it
-nor the negatives. So if the row is a negative like them, every rank among their values is equally
-likely, and the fraction of values at or above its own, counting itself, is a p-value that assumes
-nothing about the model (Vovk; Bates et al. 2023). If a negative is also a row of U,
-members that have seen it do not score it.
+P-values compare a row with trusted negatives. The members that score the row have seen neither the
+row nor the negatives. If the row is a negative like these, its value is therefore equally likely to
+have any rank among theirs. The fraction of values at or above the row's own, counting the row
+itself, is then a p-value that assumes nothing about the model (Vovk; Bates et al. 2023). If a
+negative is also a row of U, members that have seen it do not score it.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class OutOfBagScorer:
         resamples: MemberResamples | None,
         name: str,
     ) -> None:
-        """Write the scores of these rows, which begin at row ``start`` of the set."""
+        """Write the scores of these rows, which begin at row ``start`` of P or U."""
         numbers = np.arange(first + start, first + start + len(rows))
         unseen = self.unseen_mask.unseen(numbers, rows)
         member_values = self.member_values(rows, name, start)
@@ -205,7 +205,7 @@ def _tasks(blocks: Iterator[Rows], n_rows: int, n_models: int) -> Iterator[tuple
 
 
 def ranking_threads(plan: ModelPlan, data: PUData, run: Run, *, intervals: bool) -> int:
-    """Return how many threads fit into the run's memory while every row is scored."""
+    """Return how many threads the memory limit allows while every row is scored."""
     n_rows = plan.rows_pos + plan.rows_unl
     held = training_estimate(plan, data, plan.n_models).held + LISTED_BYTES * n_rows
     if intervals:
@@ -288,8 +288,8 @@ def _combined(
 ) -> FloatArray:
     """Return decision values, with ties broken, for each column of weights: rows x columns.
 
-    A member counts with its weight, an integer (members x columns), for the rows in ``unseen``; its
-    values for other rows must be 0. Values are nan if there is no such member.
+    ``unseen`` marks the rows that a member scores; its values for other rows must be 0. Weights are
+    integers, members x columns. The result is nan for a row that no weighted member scores.
     """
 
     def total(part: FloatArray, members: slice = slice(None)) -> FloatArray:
@@ -357,7 +357,7 @@ def rank_bounds(
 
 
 def _tied_rows(ranks: IntArray, values: FloatArray) -> list[IntArray]:
-    """Return the numbers of the rows in each set of two or more with equal values."""
+    """For each set of two or more tied rows, return the row numbers."""
     order = np.argsort(ranks)
     equal = np.concatenate([[False], values[order[1:]] == values[order[:-1]], [False]])
     edges = np.flatnonzero(equal[1:] != equal[:-1]).tolist()
@@ -370,7 +370,7 @@ class TrustedNegatives:
     """The members' decision values for trusted negatives: negatives x members."""
 
     member_values: FloatArray  # 0 if the member has seen the negative
-    unseen: BoolArray  # a single row if no negative was seen
+    unseen: BoolArray  # a single row if no member has seen any of them
     rule: RuleName
     groups: Sequence[Group]
 
@@ -391,7 +391,7 @@ class TrustedNegatives:
     def p_values(self, own: FloatArray, unseen: BoolArray) -> FloatArray:
         """Return p-values of rows with these values; nan if every member has seen the row.
 
-        ``unseen`` (rows x members) marks the members that have not.
+        ``unseen`` (rows x members) marks the members that have not seen each row.
         """
         result = np.full(len(own), np.nan)
         for start in range(0, len(own), BLOCK_ROWS):

@@ -77,7 +77,7 @@ class RankRequest(RankingParameters):
 
     source: TrainingInput = field(default_factory=TrainingInput)  # unless rows are in memory
     choice: TrainingChoice = field(default_factory=TrainingChoice)
-    model: str | None = None  # instead of training
+    model: str | None = None  # a stored model to use instead of training
     target: str | None = None  # where to save the trained model
     force: bool = False
     negatives: str | None = None  # a file of trusted negatives
@@ -95,7 +95,7 @@ class RankRequest(RankingParameters):
         return self.choice.decision or "mean"
 
     def check(self) -> None:
-        """Reject requests that cannot work, before any file is read."""
+        """Reject invalid requests before any file is read."""
         check(self.source, self.choice)
         self.check_list()
 
@@ -123,7 +123,7 @@ class RankRequest(RankingParameters):
         if method != "bagging":
             return
         if self.audit or self.with_known:
-            what = "audit P" if self.audit else "rank known positives among others"
+            what = "audit P" if self.audit else "rank known positives among rows of U"
             raise ParameterError(f"{SEEN_BY_ALL}; it cannot {what}", hint)
         for name, value in (
             ("fdr", self.fdr if self.negatives is None else None),
@@ -148,14 +148,14 @@ class RankResult:
     resamples: int  # 0 without intervals
     recovery: Recovery | None
     fdr_estimate: FdrEstimate | None  # None: neither P nor trusted negatives have scores
-    known: Listing | None  # P, most suspicious first, for a page
-    histogram: Histogram | None  # values of P and of U, for a page
+    known: Listing | None  # P, most suspicious first, for the page
+    histogram: Histogram | None  # values of P and of U, for the page
     notes: tuple[Text, ...]
     stored: StoredModel | None = None  # the ensemble
     baselines: tuple[Baseline, ...] = ()  # empty if P has no scores
     importance: tuple[FeatureImportance, ...] = ()  # largest first
     reasons: tuple[Reasons, ...] = ()  # for the first ``why`` rows
-    batch: BatchSummary | None = None  # how ``next`` rows were chosen
+    batch: BatchSummary | None = None  # how the ``next`` rows were chosen
 
 
 def rank(request: RankRequest, run: Run) -> RankResult:
@@ -206,7 +206,7 @@ def rank_on(
     Trusted negatives, ``outcomes`` of tested rows by id, and ids of ``excluded`` rows come with
     their locations, for error messages.
     """
-    groups = data.groups()  # read first, because training is slow
+    groups = data.groups()  # read before training, which is slow
     kernels: list[str] = [request.choice.params.kernel]
     if stored is not None:
         kernels = list({group.kernel.name: None for group in stored.ensemble.groups})
@@ -379,7 +379,7 @@ def _listings(
     unlabeled: OutOfBagScores,
     workers: int,
 ) -> tuple[Listing, Listing | None]:
-    """Return the requested list, and the audit of P if it is shown, without expected figures."""
+    """Return the requested list, and the audit of P if it is shown, before estimates are added."""
     audited = None
     if known is not None and (request.audit or request.page):
         # rank_bounds overwrites values that the other list may need

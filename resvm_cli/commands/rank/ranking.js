@@ -1,4 +1,4 @@
-/* The page of resvm rank: a searchable table, page by page, and charts. */
+/* The page of resvm rank: a searchable table, divided into pages, and charts. */
 
 const main = document.getElementById("page");
 const KINDS = ["unlabeled", "known", "suspect"];
@@ -9,13 +9,13 @@ const ABOUT = {
   "id": "The row's name in the data, or its number.",
   "which": "unlabeled: a row of U; known: a row of P; suspect: a row of P that looks mislabeled.",
   "decision value": "Value from the members that have not seen the row. Higher means more likely positive.",
-  "votes": "Fraction of these members that predict the row positive.",
+  "votes": "Of the members that have not seen the row, the fraction that predict it positive.",
   "members": "Number of members that have not seen the row and therefore scored it.",
   "rank, 95 %": "Interval of the rank over resamples of the members. Sorted by width.",
   "expected positive so far": "Expected precision of the list from the first row down to this one, with bounds.",
   "probability": "Chance that this row is positive.",
   "expected false so far": "Expected number of false positives from the first row down to this one, with bounds.",
-  "p-value": "Conformal p-value: fraction of trusted negatives with at least this value.",
+  "p-value": "Conformal p-value: fraction of trusted negatives that score at least as high as this row.",
   "chosen": "Why the row was chosen for testing: its rank, or disagreement among members.",
   "q-value": "Smallest false discovery rate at which the row is listed (Benjamini-Hochberg).",
 };
@@ -35,7 +35,7 @@ function reasonsOf(id, {sums, lists}) {
       make("ul", {}, ...parts.map(([part, amount]) => make("li", {}, `${part} (${signed(amount)})`)))]));
 }
 
-/* A table of a list given as columns; only the rows in view are rendered. */
+/* A table of a list given as columns; only the rows on the current page are rendered. */
 function listTable(list, name, why = []) {
   const size = list.id.length;
   const kind = list.kind || new Array(size).fill(0);

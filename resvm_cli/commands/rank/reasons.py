@@ -1,4 +1,4 @@
-"""``rank --why``: what counts for and against the first rows of a list."""
+"""``rank --why``: what counts for and against the top rows of a list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # number of rows or features shown for and against
 ROWS_AT_ONCE = 64
-MAX_ROWS = 40  # of the first ROWS_AT_ONCE: effects of features take longer
+MAX_ROWS = 40  # rows with effects of features, which take longer to compute
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Effect:
-    """A feature's effect on a row: the row's value minus its value with the feature as in U."""
+    """A feature's effect: the mean drop in a row's value when the feature has values from U."""
 
     feature: int
     name: str
@@ -47,8 +47,8 @@ class Reasons:
     """A row's value as a sum, with its largest terms.
 
     The value is the mean over the members that have not seen the row, whatever the decision rule.
-    It is a sum over features for linear members and over training rows for all others. For these,
-    effects show which features matter.
+    For linear members, it is a sum over features. For all others, it is a sum over training rows,
+    and effects show which features matter.
     """
 
     rank: int
@@ -65,7 +65,7 @@ class Reasons:
 
     @property
     def effect_terms(self) -> tuple[Contribution, ...]:
-        """The effects, each named by its feature and the row's value."""
+        """The effects, each named after the feature and its value in the row."""
         return tuple(
             Contribution(f"{one.name} = {one.value:.4g}", one.effect) for one in self.effects
         )
@@ -93,7 +93,7 @@ def reasons_of(
     names: list[str] | None,
     run: Run,
 ) -> tuple[Reasons, ...]:
-    """Return the reasons for the first rows of a list, computed a few rows at a time."""
+    """Return the reasons for the top rows of a list, computed a few rows at a time."""
     from resvm_cli.model.explanations import Explainer
 
     wanted = listing.head(count)

@@ -1,4 +1,4 @@
-"""The report of rank: a summary, JSON, reasons, and the HTML page, which Python can write too."""
+"""The report of rank: a summary, JSON, reasons, and the HTML page (also for the Python API)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ RECOVERED_FRACTIONS = (0.5, 0.9)  # recall levels at which ranks are reported
 SHOWN_DEPTH = 50  # the summary shows cases for at most this many rows
 MAX_PAGE_ROWS = 200_000  # a page of 10 MB
 DRAWN_POINTS = 1500
-SHOWN_FEATURES, SHOWN_NAMES = 20, 8  # groups of correlated features, and names in a group
+SHOWN_FEATURES, SHOWN_NAMES = 20, 8  # groups of correlated features, and names per group
 RANKED_DEPTHS = (10, 100, 1000)
 MAX_SHOWN = 20  # rows whose reasons are printed
 
 
 def show_ranking(result: RankResult) -> None:
-    """Print how rows were scored and what is expected of the list, on stderr."""
+    """Print to stderr how rows were scored and what to expect of the list."""
     rows = _summary(result)
     if model := result.request.model or result.request.target:
         rows.insert(2, ("model", model))
@@ -104,7 +104,7 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
         elif estimate.n_negatives is not None:
             text += (
                 f" chosen by conformal p-values from {estimate.n_negatives:,} trusted negatives:"
-                f" at most {100 * estimate.fdr:g} % of them are expected to be false"
+                f" at most {100 * estimate.fdr:g} % of the list is expected to be false"
             )
         rows.append(("list", text))
     return rows
@@ -168,7 +168,7 @@ def _estimate_json(estimate: FdrEstimate) -> dict[str, Any]:
 
 
 def show_reasons(reasons: Sequence[Reasons]) -> None:
-    """Print what counts for and against the first rows, on stderr."""
+    """Print to stderr what counts for and against the top rows."""
     for one in reasons[:MAX_SHOWN]:
         parts = ", ".join(f"{name} {amount:+.3g}" for name, amount in _sums(one))
         say_row("why", f"rank {one.rank:,}, {one.id}: {one.mean_value:.4g} = {parts}")
@@ -249,7 +249,7 @@ def _made(result: RankResult) -> list[str]:
     elif result.recovery is not None:
         notes.append(f"Suspects among the known positives are {_uncounted(result.fdr_estimate)}.")
     else:
-        notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
+        notes.append("Bagging puts all of P in every bag, so known positives cannot be scored.")
     if result.reasons:
         notes.append(
             "Click an id to see the terms that add up to the row's mean value over the members that"
@@ -356,7 +356,7 @@ def batch_text(batch: BatchSummary) -> str:
 
 
 def _case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
-    """Return a summary row: how many of the first rows to expect if fractions of U are positive."""
+    """Return a summary row: how many of the top rows would be positive, by fraction of U."""
     depth = max((case.n_first for case in estimate.cases if case.n_first <= SHOWN_DEPTH), default=0)
     cases = [case for case in estimate.cases if case.n_first == depth]
     texts = [f"if {100 * case.contamination_unl:.0f} %, {case.n_positive:.0f}" for case in cases]
@@ -373,7 +373,7 @@ def _uncounted(estimate: FdrEstimate | None) -> str:
 
 
 def _unknown_text(estimate: FdrEstimate, fraction: Interval) -> str:
-    """Return what is known about the positives in U if they cannot be estimated."""
+    """Return what is known about the positives in U if their fraction cannot be estimated."""
     ceiling = math.ceil(100 * fraction.high)
     at_most = f", but at most {ceiling} % of U" if fraction.high < 1 else ""
     return f"unknown{at_most}: {estimate.why_unknown}"

@@ -128,7 +128,7 @@ def test_a_page_without_a_claim_says_what_can_be_said(result):
 
 def test_a_page_of_bagging_says_why_known_positives_have_no_values(result):
     data = content(render_page(replace(result, recovery=None, n_suspects=None, known=None)))
-    assert any("Bagging has all of P in every bag" in told for told in data["made"])
+    assert any("Bagging puts all of P in every bag" in told for told in data["made"])
     assert data["recovery"] is None
     assert "recall" not in dict(data["summary"])
 
