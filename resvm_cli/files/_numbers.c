@@ -1,7 +1,7 @@
 /* Write doubles as text: exactly the bytes of Python's repr, many at a time, without the GIL.
  *
  * The cores (format_rows, format_lines, format_vectors) do not use Python, so the fuzz target can include this file.
- * They stop when the next number might not fit, and continue there when called again with more space.
+ * They stop when the next number might not fit, and continue from there when called again with more space.
  * fill_tables must be called once before them. */
 
 #include <stddef.h>
@@ -23,8 +23,8 @@ struct output {
     size_t rows, entries;
 };
 
-/* Writes a number that the fast paths cannot write into NUMBER_ROOM bytes and returns its end, or NULL
- * if memory ran out. */
+/* Writes a number that the fast paths cannot write, into at most NUMBER_ROOM bytes; returns its end, or
+ * NULL if memory ran out. */
 typedef char *(*slow_number)(void *context, double number, char *to);
 
 /* digits * 10^exponent, with `count` digits */
@@ -338,8 +338,8 @@ static enum status format_lines(const int64_t *labels, const double *table, size
     return status;
 }
 
-/* Adds up the lengths of the texts of the rows with these numbers; row r has the text between ends[r - 1]
- * and ends[r]. Returns 0 if there is no such row, or if its text is not within `length`. */
+/* Adds up the text lengths of the rows with these numbers; the text of row r is between ends[r - 1] and
+ * ends[r]. Returns 0 if a row does not exist, or if its text is not within `length`. */
 static int measure_vectors(const int64_t *numbers, size_t n_vectors, size_t length, const int64_t *ends,
                            size_t n_rows, size_t *total)
 {
@@ -356,7 +356,7 @@ static int measure_vectors(const int64_t *numbers, size_t n_vectors, size_t leng
     return 1;
 }
 
-/* Writes one line per vector: its coefficient and, after a blank, the text of its row, if that is not
+/* Writes one line per vector: its coefficient and, after a blank, the text of its row, unless that is
  * empty. The arrays must have passed measure_vectors. */
 static enum status format_vectors(const double *coefficients, const int64_t *numbers, size_t n_vectors,
                                   const char *text, const int64_t *ends, struct output *out,
@@ -393,7 +393,7 @@ static enum status format_vectors(const double *coefficients, const int64_t *num
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
-/* Calls repr itself, so that numbers that the fast paths cannot write equal it, too. */
+/* Calls Python's repr, so that numbers that the fast paths cannot write match it as well. */
 static char *python_number(void *context, double number, char *to)
 {
     struct call *call = context;

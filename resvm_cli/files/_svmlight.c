@@ -59,7 +59,7 @@ struct outcome {
 
 typedef const unsigned char *text;
 
-/* Converts a valid decimal that the fast paths cannot; returns 0 if memory ran out. */
+/* Converts a valid decimal that the fast paths cannot convert; returns 0 if memory ran out. */
 typedef int (*slow_decimal)(void *context, text start, size_t length, double *out);
 
 static const double power_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -1001,7 +1001,7 @@ FUNCTION(parse, IN(CAPSULE, SHARED), OUT(INT64, "ends"), OUT(INT32, "indices"),
     if (atomic_exchange(&shared->busy, 1))
         return in_use;
     const char *wrong = NULL;
-    int64_t *others = NULL; /* labels, qids, lines, starts and comments, which nobody needs */
+    int64_t *others = NULL; /* labels, qids, lines, starts and comments, which are not needed */
     if (n_rows != shared->count)
         wrong = "ends does not fit what sizes returned";
     else if (a[2].count != shared->n_colons)
