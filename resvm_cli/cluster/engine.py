@@ -5,7 +5,7 @@ lost, the data is sent again. Anyone who can reach a Dask scheduler can run code
 they can run code here, because answers are pickled: see docs/cluster.md.
 
 Most calls to Dask's client wait for an answer indefinitely. They therefore run in a separate
-thread, and this one waits no longer than the time limit.
+thread, and the calling thread waits no longer than the time limit.
 """
 
 from __future__ import annotations
