@@ -29,7 +29,7 @@ Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
 MAX_INDEX = 2**31 - 1
 SUM_CHUNK = 1 << 16
-# Building a lookup table takes time proportional to its size, so it must serve enough lookups.
+# The time to build a lookup table grows with its size, so it pays off only for many lookups.
 SMALL_TABLE = 1 << 12
 LASTING_TABLE = 1 << 20
 TABLE_REACH = 8

@@ -236,7 +236,7 @@ def own_data(own: OwnTable) -> Section:
     sentences = [
         *_which_method(own),
         *_how_much(own),
-        "A method tolerates a level of contamination that costs it less than 5 points. Means and"
+        "A method tolerates a level of contamination that costs it at most 5 points. Means and"
         " 95 % Student-t intervals are in percent; wins and the one-sided paired Wilcoxon test use"
         " average precision.",
     ]
@@ -248,7 +248,7 @@ def own_data(own: OwnTable) -> Section:
             )
             for one in own.borne
         )  # fmt: skip
-        title = "Contamination that costs less than 5 points"
+        title = "Contamination that costs at most 5 points"
         heads = ("method", "by", "other set, %", "AP at lowest level", "tolerated, %")
         tables.append(ReportTable(title, heads, lines, 2))
     return Section(f"Your data: {own.task}", tuple(sentences), tuple(tables), _levels(own))

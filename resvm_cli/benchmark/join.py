@@ -1,9 +1,9 @@
 """Join several directories of one benchmark.
 
 Every line depends only on its cell, the seed and the grids, so directories with the same settings
-are parts of one run, no matter where they were produced. If two directories have
-different results for the same cell, they come from different versions or data. That is an error,
-because a joint report would be wrong.
+are parts of one run, no matter where they were produced. If two directories have different results
+for the same cell, they come from different versions or data. That is an error, because a joint
+report would be wrong.
 """
 
 from __future__ import annotations

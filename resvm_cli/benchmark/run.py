@@ -61,7 +61,7 @@ class BenchmarkRequest:
     repetitions: int = 20
     seed: int = 0
     own: OwnData | None = None
-    contamination_pos: tuple[float, ...] = (0.0,)  # for own data, or in the setting "own"
+    contamination_pos: tuple[float, ...] = (0.0,)  # for the user's data or the setting "own"
     contamination_unl: tuple[float, ...] = (0.0,)
     resume: bool = False
     share: Share | None = None  # None: all cells

@@ -171,7 +171,7 @@ def require_matrix(name: str, array: Any) -> None:
 
 
 def dense_parts(array: Any, size: int) -> Iterator[Part]:
-    """Yield a matrix, ``size`` rows at a time; integers stay exact and are not converted."""
+    """Yield a matrix, ``size`` rows at a time; integers are kept exact."""
     n_rows = array.shape[0]
     for start in range(0, n_rows, size):
         stop = min(start + size, n_rows)
@@ -204,7 +204,7 @@ def open_arrays(name: str, path: str, kind: str) -> Table | SparseFile:
                 there = ", ".join(members) or "none"
                 raise DataError(
                     f"{name}: contains {len(members)} arrays: {there}",
-                    "save the matrix of features in a file of its own, with numpy.save",
+                    "save the matrix of features in a separate file, with numpy.save",
                 )
             array = content[members[0]]
             n_stored = content.zip.getinfo(f"{members[0]}.npy").compress_size

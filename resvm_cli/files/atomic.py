@@ -156,7 +156,7 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def output(path: str) -> Iterator[Callable[[bytes], object]]:
-    """Yield a function that writes to stdout if the path is ``-``, or else to an atomic file."""
+    """Yield a function that writes to stdout if the path is ``-``, or atomically to a file."""
     if path in WRITTEN_TO_STDOUT:  # never replaced, even if redirected to a file
         yield write_stdout
         return

@@ -136,7 +136,7 @@ class RunDirectory:
         settings: dict[str, Any],
         *,
         resume: bool,
-        lines_stand_alone: bool = False,  # whether a damaged line can be recomputed by itself
+        lines_stand_alone: bool = False,  # whether a damaged line can be recomputed on its own
     ) -> None:
         self.path = path
         self.damaged: list[str] = []  # the lines that were removed, as file:line

@@ -106,7 +106,7 @@ class ParquetTable(Table):
         if types.is_floating(cells.type):
             return np.asarray(cells.to_numpy(zero_copy_only=False), np.float64)
         if types.is_integer(cells.type):
-            with suppress(pyarrow.ArrowInvalid):  # some are missing, others exceed doubles
+            with suppress(pyarrow.ArrowInvalid):  # missing values and huge integers
                 exact = cells.cast("float64") if cells.null_count else cells
                 return np.asarray(exact.to_numpy(zero_copy_only=False))
         if not types.is_dictionary(cells.type):
@@ -132,7 +132,7 @@ class _AnnData:
         is_anndata = text_of(self._attributes[""].get("encoding-type")) == "anndata"
         if not is_anndata and not {"obs", "var"} <= self._attributes.keys():
             raise DataError(
-                f"{name}: an HDF5 file that is not AnnData (.h5ad), which is not supported",
+                f"{name}: an HDF5 file, but not AnnData (.h5ad), the only kind that is supported",
                 "save its matrix as .npy in Python: numpy.save('data.npy', h5py.File(FILE)[NAME])",
             )
 

@@ -166,11 +166,11 @@ class Predictions:
         index = {row_id: number for number, row_id in enumerate(ids)}
         if len(index) < len(ids):
             repeated = Counter(ids).most_common(1)[0][0]
-            what = f"the id '{repeated}' is repeated" if repeated else "some rows have no id"
+            what = f"the id '{repeated}' is not unique" if repeated else "some rows have no id"
             raise DataError(f"{name}: {what}, so files cannot be joined", hint)
         if len(self.ids) != len(ids) or set(self.ids) != index.keys():
             apart = set(self.ids) ^ index.keys()
-            what = "an id is repeated"
+            what = "an id is not unique"
             if apart:
                 what = f"{len(apart):,} ids are in only one of them, such as '{max(apart)}'"
             raise DataError(f"{name} and {self.name} do not have the same rows: {what}", hint)

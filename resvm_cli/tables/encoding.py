@@ -43,7 +43,7 @@ class ColumnRoles:
 
     @property
     def asked(self) -> list[str]:
-        """The parameters that the user gave and that name columns."""
+        """The given parameters whose values are column names."""
         named = {
             "label_column": self.label,
             "id_column": self.row_id,

@@ -1,7 +1,8 @@
 """Open any input as blocks of rows: svmlight text, a table, or a sparse matrix.
 
-The first bytes determine the format, regardless of the name. Formats that cannot be read get advice
-instead. Table code is imported only for tables, so that commands on svmlight text start faster.
+The first bytes determine the format; only SMILES are recognized by the file name. The error for a
+format that cannot be read says what to do instead. Table code is imported only for tables, so that
+commands on svmlight text start faster.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _CONVERT = (
     " {id_column} name the columns with labels and ids"
 )
 _FINGERPRINTS = (
-    "compute fingerprints, if lines contain SMILES and a name: resvm convert {path} {separator:' '}"
+    "compute fingerprints of lines with a SMILES and a name: resvm convert {path} {separator:' '}"
     " {header:False} {smiles_column:1} {id_column:2} {output:data.svm}"
 )
 # What each format is, and what to do with it.
@@ -81,7 +82,7 @@ _ADVICE: dict[Kind, tuple[str, str]] = {
         " then " + _FINGERPRINTS.replace("{path}", "FILE.smi"),
     ),
 }
-READABLE = ("svmlight", "table", "npy", "npz", "hdf5", "parquet")  # smiles: if columns are named
+READABLE = ("svmlight", "table", "npy", "npz", "hdf5", "parquet")  # also smiles with named columns
 # The counts line of a molecule, the end of its atoms and bonds, and the end of its record.
 # Patterns are strings, which Python compiles when they are first used.
 _SDF = rb"(?m)^[ \d]{6}.{0,40}V[23]000\s*$|^M  END\s*$|^\$\$\$\$\s*$"
