@@ -127,7 +127,7 @@ def _require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any]) 
 
 
 class RunDirectory:
-    """The directory of one run: its settings, and logs in JSON lines."""
+    """The directory of one run, with its settings and its logs (JSON lines)."""
 
     def __init__(
         self,

@@ -137,7 +137,7 @@ class TableReading:
 
 
 def check_annotated(path: str) -> None:
-    """Reject a file name whose extension is not a format of annotated tables."""
+    """Reject a file name whose extension is not that of an annotated table."""
     if not path.lower().endswith((".csv", ".tsv")):
         raise ParameterError(
             "{annotate} is '{path}'; expected a name that ends in .csv or .tsv",

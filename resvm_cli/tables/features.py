@@ -1,8 +1,8 @@
 """Convert table columns to features: numbers, one-hot encoded categories, SMILES fingerprints.
 
-The first rows decide the type of a column once and for all: a column of strings is categorical, and
-a string in a numeric column is an error. Features are numbered in order of appearance, numeric
-columns first.
+The first rows determine the type of each column: a column of strings is categorical, and a string
+in a numeric column is an error. Features are numbered in order of appearance, numeric columns
+first.
 """
 
 from __future__ import annotations
