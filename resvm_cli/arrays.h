@@ -1,9 +1,9 @@
 /* Functions that Python calls with arrays and numbers.
  *
- * Each is declared with a table of its parameters, which is used to check its arguments: the format,
+ * Each function is declared with a table of parameters that is used to check its arguments: the format,
  * contiguity, alignment and writability of arrays. Every error message names the parameter. The
  * function's body runs without the GIL; it checks the lengths, computes, and returns NULL or an error
- * message, which becomes a ValueError ("out of memory": a MemoryError). Each extension includes this
+ * message, which becomes a ValueError ("out of memory" becomes a MemoryError). Each extension includes this
  * file once. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -24,7 +24,7 @@ static const struct {
 
 struct parameter {
     enum kind kind;
-    const char *name; /* of a capsule: the name of its type */
+    const char *name; /* for a capsule, the name of its type */
     int is_written, is_optional;
 };
 
@@ -33,9 +33,9 @@ struct parameter {
 #define OPTIONAL(kind, name) {kind, name, 0, 1}
 
 struct argument {
-    void *data; /* of an array or a capsule; NULL if an optional array is None */
+    void *data; /* for an array or a capsule; NULL if an optional array is None */
     size_t count;
-    int64_t whole; /* or a flag */
+    int64_t whole; /* an integer or a flag */
     double real;
     Py_buffer buffer;
 };
@@ -43,8 +43,9 @@ struct argument {
 #define MAX_PARAMETERS 12
 #define MAX_RESULTS 9
 
-/* A call returns bytes if its body sets `text`, which is freed unless it is borrowed; or numbers, or
- * None. The body may reacquire the GIL through `state`. */
+/* A call returns bytes if its body sets `text`, which is then freed unless it is borrowed. Otherwise, it
+ * returns the numbers in `results`, or None if there are none. The body may reacquire the GIL
+ * through `state`. */
 struct call {
     struct argument given[MAX_PARAMETERS];
     PyThreadState *state;

@@ -1,4 +1,4 @@
-"""All random streams of the program, each with its own unique key.
+"""All random streams of the program, each with a unique key.
 
 Later versions must be able to redraw the bags of an old model. Streams that models depend on
 therefore use the raw output of PCG64, which numpy guarantees to keep stable, not numpy's
@@ -21,7 +21,7 @@ SAMPLE_CHUNK = 1 << 16
 
 # Per member. The stream that draws a member's bag is older and has no purpose number.
 SOLVER = 1
-NEGATIVES = 4  # known negatives in the bag: a separate stream, so that P and U stay the same
+NEGATIVES = 4  # known negatives in the bag; a separate stream, so draws from P and U stay the same
 FOLD = 2  # per fold: the seed of the ensemble that is trained without this fold
 
 # Per run.

@@ -1,4 +1,4 @@
-"""A ``dataclass`` like the standard library's that does not compile methods for each class.
+"""A ``dataclass`` like the standard library's, but without methods compiled for each class.
 
 The standard decorator inspects the fields of each class and compiles five methods, which takes half
 a millisecond per class, or 30 to 50 ms in every run. Here all classes share the same methods, and
@@ -61,7 +61,7 @@ class _Standard:
 
 
 class _Declared(NamedTuple):
-    """The fields of a class: defaults or MISSING, functions that make one, keyword-only names."""
+    """The fields of a class: defaults or MISSING, default factories, and keyword-only names."""
 
     defaults: dict[str, Any]
     made: dict[str, Callable[[], Any]]
@@ -69,7 +69,7 @@ class _Declared(NamedTuple):
 
     @classmethod
     def of_class(cls, record: Any, given: Mapping[str, Any], kw_only: bool) -> _Declared:
-        """Return the fields of the bases and its own; turn field() into plain attributes."""
+        """Return the fields of a class and its bases; replace field() by plain attributes."""
         declared = cls({}, {}, set())
         bases = [vars(base).get("__declared__") for base in reversed(record.__mro__[1:])]
         for base in filter(None, bases):
@@ -108,7 +108,7 @@ def _initializer(cls: Any) -> Callable[..., None]:
         own = self.__dict__  # frozen classes do not allow setting attributes
         if not named and len(values) == n_values:
             own.update(zip(names, values))  # noqa: B905 - as many as there are names
-        elif not values and tuple(named) == names:  # such as by dataclasses.replace
+        elif not values and tuple(named) == names:  # as in dataclasses.replace
             own.update(named)
         else:
             fill(own, values, named)

@@ -29,7 +29,7 @@ Number = TypeVar("Number", bound="np.integer[Any] | np.floating[Any]")
 
 MAX_INDEX = 2**31 - 1
 SUM_CHUNK = 1 << 16
-# Building a lookup table takes time proportional to its size, so it must serve enough lookups.
+# The time to build a lookup table grows with its size, so it pays off only for many lookups.
 SMALL_TABLE = 1 << 12
 LASTING_TABLE = 1 << 20
 TABLE_REACH = 8
@@ -134,7 +134,7 @@ class Rows:
         return self.entries(self.values != 0)
 
     def times(self, factors: Rows) -> Rows:
-        """Multiply each feature by its factor (one row), and drop features without a factor."""
+        """Multiply features by their factors (one row); drop features without a factor."""
         place = Columns(factors.indices).places(self.indices)
         rows, place = self.entries(place >= 0), place[place >= 0]
         with np.errstate(over="ignore"):
@@ -148,7 +148,7 @@ class Rows:
         return np.bincount(self.row_numbers, weights=squares, minlength=len(self)).astype(float)
 
     def content_keys(self) -> list[bytes]:
-        """Return a byte string for each row; two are equal if and only if the rows are equal."""
+        """Return a byte string for each row; two are equal if and only if their rows are."""
         indices, values = self.indices.tobytes(), self.values.tobytes()
         bounds = self.indptr.tolist()
         return [
@@ -230,7 +230,7 @@ def _ends_to_indptr(ends: IntArray) -> IntArray:
 
 
 class Columns:
-    """The sorted distinct feature indices of some entries, and a lookup of their positions."""
+    """The sorted distinct feature indices of some entries, and a table of their positions."""
 
     def __init__(self, indices: IndexArray, *, lasting: bool = False) -> None:
         """Collect the indices; with ``lasting``, a larger table is built for many lookups."""
@@ -343,7 +343,7 @@ class DataSummary:
     def __init__(self) -> None:
         self.n_rows = 0
         self.n_nonzeros = 0
-        self.min_index, self.max_index = MAX_INDEX, -1  # the values without any entries
+        self.min_index, self.max_index = MAX_INDEX, -1  # the values if there are no entries
         self._moments = _Moments()
         self.low, self.high = np.inf, -np.inf  # the smallest and largest nonzero entries
         self._buffer = np.empty(SUM_CHUNK)
@@ -390,7 +390,7 @@ def note_on_numbering(files: Sequence[tuple[str, int, int]]) -> str | None:
         if low == 0 and other_low > 0 and other_high == high + 1:
             return (
                 f"{name} has features 0 to {high}, but {other} has {other_low} to {other_high}:"
-                " does one file count from 0 and the other from 1? Then their features do not"
+                " does one file count from 0 and the other from 1? If so, their features do not"
                 " match; renumber one of them"
             )
     return None

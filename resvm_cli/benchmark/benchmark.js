@@ -9,7 +9,7 @@ main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.made)
 main.append(make("nav", {class: "contents", "aria-label": "sections"}, ...DATA.sections.map((section, number) =>
   make("a", {href: `#section-${number}`}, section.title))));
 
-/* A table whose columns sort by a click: numbers in descending order first, names alphabetically. */
+/* A table that can be sorted by any column: numbers in descending order first, names alphabetically. */
 function sortTable(content) {
   const order = content.rows.map((_, i) => i);
   const numeric = content.columns.map((_, c) => c >= content.names && content.rows.some((row) => row[c][1] !== null));

@@ -68,7 +68,7 @@ CURVE_DECIMALS = 4
 GRAM_MB = 2048.0  # enough for the kernel matrix of 10,100 rows, the paper's largest task
 ALL_ROWS = 10**9  # the paper scores candidates on all of U
 DEFAULT = "default"  # the grid for data sets without their own
-RELATIVE = "x"  # prefix of a number: relative to gamma's "scale", or to |P|
+RELATIVE = "x"  # prefix of a number that is relative to gamma's "scale", or to |P|
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Protocol:
 
     @property
     def is_fast(self) -> bool:
-        """Whether features are scaled and the model has its own rule, unlike in the paper."""
+        """Whether features are scaled and models choose their rule, unlike in the paper."""
         return self.name == "fast"
 
     def params(self, method: str, family: str, seed: int) -> MethodParameters:
@@ -242,7 +242,7 @@ class Bench:
 
     data: BenchmarkData
     protocol: Protocol
-    alone: bool  # cells run one at a time, so the CPU time of the process is that of the cell
+    alone: bool  # cells run one at a time, so the cell's CPU time is the process's
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +299,7 @@ def measure(bench: Bench, cell: Cell) -> dict[str, Any]:
 
 
 def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[TrainingChoice, dict[str, Any]]:
-    """Tune a method; return what to train, and its record (empty if tuned during training)."""
+    """Tune a method; return what to train, and a tuning record (empty if training tunes it)."""
     protocol, family = bench.protocol, bench.data.family(cell.task)
     seed = cell.seed(bench.data.seed)
     decision: RuleName | None = None if protocol.is_fast else "votes"

@@ -395,7 +395,7 @@ def join(
 ) -> None:
     """Join the results of several directories as if they came from a single run.
 
-    If two directories contain the same cell, their results must be the same.
+    If two directories have different results for the same cell, the command fails.
 
     For example:
 

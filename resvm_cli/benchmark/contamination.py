@@ -92,7 +92,7 @@ def rows_along(axis: str, rows: Sequence[LevelRow]) -> Iterator[tuple[float, lis
 def points_along(
     axis: str, rows: Sequence[LevelRow], method: str, area: str = "average_precision"
 ) -> list[tuple[float, Estimate]]:
-    """Return the levels at which a method has results, each with its area."""
+    """Return the levels where a method has results, each with the estimate of ``area``."""
     cells = [(getattr(row, axis), row.cell(method)) for row in rows]
     return [(level, getattr(cell, area)) for level, cell in cells if cell is not None]
 

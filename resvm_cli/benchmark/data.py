@@ -71,7 +71,7 @@ class LearningTask:
 
     @property
     def family(self) -> str:
-        """The data set; all of its classes share a grid."""
+        """The data set of the task; all of its classes share a grid."""
         return self.name.partition("-")[0]
 
     @property
@@ -286,7 +286,7 @@ class BenchmarkData:
         return BenchmarkData, (*source, self._blocks, self._labeled)
 
     def family(self, task: str) -> str:
-        """Return the data set of a task, whose classes share a grid."""
+        """Return the data set of a task; tasks of one data set share a grid."""
         return task if self.own is not None else PAPER_TASKS[task].family
 
     def draw(self, cell: Cell) -> Draw:

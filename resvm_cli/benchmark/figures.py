@@ -145,7 +145,7 @@ def _points(rows: Rows) -> tuple[tuple[float, ...], ...]:
 
 @dataclass(frozen=True)
 class MethodCurve:
-    """One method on the test rows: its areas, as in a line of results, and curve points."""
+    """One method's curves on the test rows, with areas as in a line of results."""
 
     method: str
     pr_auc_trapezoid: float

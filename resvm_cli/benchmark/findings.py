@@ -1,4 +1,4 @@
-"""Report sections beyond the paper's tables: conclusions, tests, margins, own data."""
+"""Report sections beyond the paper's tables: conclusions, tests, margins, the user's data."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def conclusions(run: RunReport) -> Section:
 def tests(run: RunReport) -> Section:
     summary, pairs, charts = [], [], []
     sentences = [
-        "Methods are ranked by their mean area on each task (1 is best). Over data sets, the tasks"
-        " of one data set count as one: methods are ranked by the mean of their ranks on its tasks."
+        "Methods are ranked by their mean area on each task (1 is best). In tests over data sets,"
+        " the tasks of one data set count as one: methods are ranked by their mean rank on them."
         " The paper columns show the same tests on the midpoints of the published intervals."
     ]
     if any(len(test.names) < 6 for test in run.tests):
@@ -236,7 +236,7 @@ def own_data(own: OwnTable) -> Section:
     sentences = [
         *_which_method(own),
         *_how_much(own),
-        "A method tolerates a level of contamination that costs it less than 5 points. Means and"
+        "A method tolerates a level of contamination that costs it at most 5 points. Means and"
         " 95 % Student-t intervals are in percent; wins and the one-sided paired Wilcoxon test use"
         " average precision.",
     ]
@@ -248,10 +248,10 @@ def own_data(own: OwnTable) -> Section:
             )
             for one in own.borne
         )  # fmt: skip
-        title = "Contamination that costs less than 5 points"
+        title = "Contamination that costs at most 5 points"
         heads = ("method", "by", "other set, %", "AP at lowest level", "tolerated, %")
         tables.append(ReportTable(title, heads, lines, 2))
-    return Section(f"Own data: {own.task}", tuple(sentences), tuple(tables), _levels(own))
+    return Section(f"Your data: {own.task}", tuple(sentences), tuple(tables), _levels(own))
 
 
 def _which_method(own: OwnTable) -> list[str]:

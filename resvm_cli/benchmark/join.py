@@ -1,9 +1,9 @@
 """Join several directories of one benchmark.
 
 Every line depends only on its cell, the seed and the grids, so directories with the same settings
-are parts of one run, no matter where they were produced. If two directories contain the same cell,
-their results must agree. Otherwise they come from different versions or data, and a joint report
-would be wrong.
+are parts of one run, no matter where they were produced. If two directories have different results
+for the same cell, they come from different versions or data. That is an error, because a joint
+report would be wrong.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def join(directories: Sequence[str], output: str) -> JoinResult:
 
 
 def read_directories(directories: Sequence[str]) -> list[BenchmarkFiles]:
-    """Read directories to be used together; they must be distinct and have results."""
+    """Read directories to be used together; raise an error for duplicates or missing results."""
     for other, directory in combinations(directories, 2):
         if same_source(other, directory):
             raise ParameterError("{path} is the same directory as {other}", path=directory,
@@ -97,7 +97,7 @@ def joined_runs(parts: Sequence[BenchmarkFiles]) -> list[BenchmarkFiles]:
 
 
 def joined(parts: Sequence[BenchmarkFiles]) -> BenchmarkFiles:
-    """Join directories with equal settings, in the order of a single run."""
+    """Join directories with equal settings, sorted as in a single run."""
     if len(parts) == 1:
         return parts[0]
     results: dict[Cell, tuple[str, CellResult]] = {}

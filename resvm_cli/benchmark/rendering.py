@@ -24,7 +24,7 @@ TITLES = {
     "supervised": "Supervised",
     "pu": "PU learning",
     "semi-supervised": "Semi-supervised",
-    "own": "Own data",
+    "own": "Your data",
 }
 CSV_COLUMNS = (
     "run", "protocol", "setting", "task", "method", "contamination_pos", "contamination_unl", "n",
@@ -47,7 +47,7 @@ class TableCell:
 
 NOTHING = TableCell("-")
 PAGE_WIDTH = 100  # in characters, for the report as text
-CONTINUATIONS = ("paper", "verdict", "with Holm's correction")  # belong to the column before
+CONTINUATIONS = ("paper", "verdict", "with Holm's correction")  # each belongs to the column before
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _table_lines(table: ReportTable) -> Iterator[str]:
 
 
 def _parts(table: ReportTable, widths: Sequence[int]) -> list[list[int]]:
-    """Divide the columns of a table into tables that fit the page; each starts with the names."""
+    """Divide the columns of a table into parts that fit the page; each starts with the names."""
     names = list(range(table.n_names))
     parts, group = [list(names)], []
     for column in range(table.n_names, len(table.columns)):
@@ -247,7 +247,7 @@ def _section_data(section: Section) -> dict[str, Any]:
 
 
 def csv(report: BenchmarkReport) -> Iterator[bytes]:
-    """Return CSV with one line per setting, task, contamination and method."""
+    """Yield CSV with one line per setting, task, contamination and method."""
     line = line_writer(",")
     yield line(CSV_COLUMNS).encode()
     for run in report.runs:

@@ -96,7 +96,7 @@ class ComparedRow:
 
 
 def cost_ratio(costs: Sequence[tuple[float, float] | None]) -> float | None:
-    """The time of the second run as a fraction of the first; None if unknown."""
+    """Return the second run's time as a fraction of the first run's; None if unknown."""
     known = [pair for pair in costs if pair is not None]
     total = sum(first for first, _ in known)
     return sum(second for _, second in known) / total if total else None

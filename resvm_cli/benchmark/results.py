@@ -1,7 +1,7 @@
 """Read a benchmark's results, times and plan strictly, and the paper's published tables.
 
-A report on a misread file would be wrong without looking wrong. Therefore a line that is damaged,
-truncated or contradicts another line is an error, and the message gives its line number.
+A report on a misread file would be wrong without looking wrong. Therefore, a line that is damaged
+or truncated, or that contradicts another line, is an error; the message gives its line number.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class MissingTask:
 
 @dataclass(frozen=True)
 class BenchmarkPlan:
-    """What a run was asked to do, as run.json records it."""
+    """What a run was asked to do, as recorded in run.json."""
 
     protocol: str
     seed: int | None = None
@@ -397,7 +397,7 @@ def _read_results(path: str, plan: BenchmarkPlan | None) -> tuple[CellResult, ..
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """A cell of the paper's tables: interval of the PR area in percent, and wins out of 20."""
+    """A cell of the paper's tables: interval of the PR AUC in percent, and wins out of 20."""
 
     setting: str
     task: str
@@ -418,7 +418,7 @@ class PublishedResult:
 
 
 def read_published() -> dict[tuple[str, str, str], PublishedResult]:
-    """Read the paper's areas by setting, task and method, in the order of its tables."""
+    """Read the paper's PR AUCs by setting, task and method, in the order of its tables."""
     return {
         (setting, task, method): PublishedResult(
             setting, task, method, float(low), float(high), int(wins), float(p) if p else None

@@ -1,7 +1,7 @@
 """Run the missing cells of a benchmark and record their results.
 
-Every line of results depends only on its cell. So cells can run in any order and on any number of
-machines, and tasks or repetitions can be added later.
+Every line of results depends only on its cell. Therefore, cells can run in any order and on any
+number of machines, and tasks or repetitions can be added later.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class BenchmarkRequest:
     repetitions: int = 20
     seed: int = 0
     own: OwnData | None = None
-    contamination_pos: tuple[float, ...] = (0.0,)  # for own data, or in the setting "own"
+    contamination_pos: tuple[float, ...] = (0.0,)  # for the user's data or the setting "own"
     contamination_unl: tuple[float, ...] = (0.0,)
     resume: bool = False
     share: Share | None = None  # None: all cells
@@ -81,7 +81,7 @@ class BenchmarkRequest:
 
     @property
     def common(self) -> dict[str, Any]:
-        """The settings shared by all lines in a directory; a resumed run must have the same."""
+        """The settings shared by all lines in a directory; a resumed run must use the same ones."""
         own = self.own
         content: dict[str, Any] = {
             "kind": "resvm-benchmark",
@@ -223,14 +223,14 @@ class _Runner:
                 text = "{n:,} results are kept; {resume:True} with the same command continues"
                 self._run.notice(Message(text, n=len(lines)))
                 raise
-            # sort the lines, so that the file is identical to that of a single run
+            # sort the lines, so that the file is the same as after a single run
             ordered = [lines[cell] for cell in sorted(lines, key=lambda cell: cell.order)]
             if ordered != list(lines.values()):
                 directory.rewrite(RESULTS, ordered)
         return len(lines), n_run, 0, ()
 
     def run_share(self, share: Share) -> tuple[int, int, int, tuple[int, ...]]:
-        """Run every k-th cell, so that all array tasks take about equally long."""
+        """Run every k-th cell, so that all array tasks take about the same time."""
         own = self._cells[share.number - 1 :: share.count]
         known = {*self._cells_in_log(), *self._from_tasks}
         todo = [cell for cell in own if cell not in known]
@@ -332,7 +332,7 @@ class _Runner:
         return self._plan_before(directory).united(plan)
 
     def _plan_before(self, directory: RunDirectory) -> BenchmarkPlan:
-        """Return the plan of earlier runs in the directory; their rows must be the same."""
+        """Return the plan of earlier runs in the directory; raise an error if their data differ."""
         content = directory.read(PLAN)
         if content is None:
             return BenchmarkPlan(self._request.protocol.name)

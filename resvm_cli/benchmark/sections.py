@@ -84,7 +84,7 @@ def _what_was_run(run: RunReport) -> Section:
             tables = (ReportTable("Data", ("task", "file", "digest"), rows, 3),)
     if run.costs:
         hours = sum(cost.cpu_seconds for cost in run.costs) / 3600
-        lines.append(f"Time: {hours:.2f} hours over all cells, tuning included.")
+        lines.append(f"Time: {hours:.2f} hours over all cells, including tuning.")
     lines.append(f"Reported by resvm {__version__}.")
     return Section("What was run", tuple(lines), tables)
 
@@ -266,7 +266,7 @@ def _areas(run: RunReport) -> Section:
     columns = ["setting", "method", "tasks", "average precision", "trapezoids", "ROC area"]
     tables.insert(0, ReportTable("Means over tasks", tuple(columns), tuple(means), 2))
     sentence = (
-        "Trapezoids join the points of a PR curve by straight lines, which is optimistic for tied"
+        "Trapezoids join the points of a PR curve with straight lines, which is optimistic for tied"
         " scores such as votes. Average precision is not."
     )
     return Section("Average precision and ROC area", (sentence,), tuple(tables))

@@ -28,7 +28,7 @@ from resvm_cli.rows import FloatArray
 Verdict: TypeAlias = Literal["above", "within", "below", "too few"]
 PublishedTable: TypeAlias = Mapping[tuple[str, str, str], PublishedResult]
 TOLERANCE = 1.0  # points by which a mean may fall below the published interval
-MIN_REPETITIONS = 5  # for a verdict; the mean of fewer says little
+MIN_REPETITIONS = 5  # for a verdict; a mean of fewer is too uncertain
 STAR_LEVELS = (0.05, 0.01, 0.001)
 REPETITIONS = 20  # in the paper; wins are scaled to this number
 MULTICLASS = ("mnist", "sensit")  # data sets with several tasks
@@ -45,7 +45,7 @@ class Estimate:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The interval, for drawing; for one repetition, both ends are the mean."""
+        """The interval, for drawing; with one repetition, both ends are the mean."""
         low, high = (self.mean if end is None else end for end in (self.low, self.high))
         return low, high
 
@@ -304,7 +304,7 @@ class Medians:
 def parameter_medians(
     setting: str, results: Sequence[CellResult], published: PublishedParameters
 ) -> tuple[Medians, ...]:
-    """Return the medians of resvm's parameters on each digit, with those of the paper."""
+    """Return the medians of resvm's parameters on each digit, with the paper's medians."""
     tasks = tuple(task for own, task in published if own == setting)
     tables = []
     for parameter in PARAMETERS:

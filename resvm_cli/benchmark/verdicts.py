@@ -139,14 +139,14 @@ class OverallTest:
     setting: str
     over: Literal["tasks", "data sets"]
     names: tuple[str, ...]
-    left_out: tuple[str, ...]  # without a repetition that every method finished
+    left_out: tuple[str, ...]  # tasks without a repetition that every method finished
     result: OverDataSets
     published: OverDataSets | None  # the same tests on the published means
 
 
 @dataclass(frozen=True)
 class Dominance:
-    """How often resvm's PR curve lies above that of another method, over repetitions."""
+    """How often resvm's PR curve lies above another method's, over repetitions."""
 
     setting: str
     method: str
@@ -204,7 +204,7 @@ def overall_tests(table: SettingTable, published: PublishedTable) -> tuple[Overa
 def dominance(
     setting: str, results: Sequence[CellResult]
 ) -> tuple[tuple[Dominance, ...], tuple[MeanCurve, ...]]:
-    """Compare resvm's PR curves on mnist with each other method's; return mean curves too."""
+    """Compare resvm's PR curves on mnist with each other method's; also return mean curves."""
     curves: dict[str, dict[tuple[str, int], np.ndarray]] = {}
     for result in results:
         cell = result.cell

@@ -22,7 +22,7 @@ from resvm_cli.svm.libsvm import package_version
 FINGERPRINT = "numeric_fingerprint"
 BATCH_SECONDS = 1.0  # work per batch; scheduling a batch takes milliseconds
 AHEAD = 2  # batches per worker thread: one running, one waiting
-MAX_LOST = 3  # a batch lost this often is rerun task by task, then abandoned
+MAX_LOST = 3  # a batch lost this many times is rerun task by task, then abandoned
 
 
 class Shared:
@@ -56,10 +56,10 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """The results of a batch, in the order of its tasks, the worker, and the time it took.
+    """The results of a batch in the order of its tasks, its worker, and the time it took.
 
-    An error is part of the answer: if it were raised, Dask would keep its traceback, whose frames
-    keep the rows in the worker's memory after the run.
+    An error is part of the answer: if it were raised, Dask would keep its traceback, and with
+    it the rows in the worker's memory, after the run.
     """
 
     results: list[Any]

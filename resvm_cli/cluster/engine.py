@@ -2,10 +2,10 @@
 
 Dask copies shared data to its workers and reruns the tasks of a lost worker. If the last copy is
 lost, the data is sent again. Anyone who can reach a Dask scheduler can run code on its workers, and
-they can run code here, because answers are pickled: see docs/cluster.md.
+the workers can run code here, because their answers are pickled: see docs/cluster.md.
 
 Most calls to Dask's client wait for an answer indefinitely. They therefore run in a separate
-thread, and this one waits no longer than the time limit.
+thread, and the calling thread waits no longer than the time limit.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ class Cluster:
             raise self._gone("no workers are left")
 
     def _ask(self, call: Callable[[], Answer], whom: str = "") -> Answer:
-        """Return what a Dask call returns, within the time limit."""
+        """Return the result of a Dask call; raise an error after the time limit."""
         try:
             return _started(call).result(self._timeout)
         except TIMEOUTS:

@@ -1,7 +1,7 @@
-/* Write doubles as text: exactly the bytes of Python's repr, many at a time, without the GIL.
+/* Write doubles as text, exactly as Python's repr does, but many at a time and without the GIL.
  *
  * The cores (format_rows, format_lines, format_vectors) do not use Python, so the fuzz target can include this file.
- * They stop when the next number might not fit, and continue there when called again with more space.
+ * They stop when the next number might not fit, and continue from there when called again with more space.
  * fill_tables must be called once before them. */
 
 #include <stddef.h>
@@ -23,8 +23,8 @@ struct output {
     size_t rows, entries;
 };
 
-/* Writes a number that the fast paths cannot write into NUMBER_ROOM bytes and returns its end, or NULL
- * if memory ran out. */
+/* Writes a number that the fast paths cannot write, into at most NUMBER_ROOM bytes; returns its end, or
+ * NULL if memory ran out. */
 typedef char *(*slow_number)(void *context, double number, char *to);
 
 /* digits * 10^exponent, with `count` digits */
@@ -81,7 +81,7 @@ static inline char *write_whole(char *to, int64_t number)
     return to + count;
 }
 
-/* Writes a decimal as repr does: with an exponent below 1e-4 and from 1e16 on. */
+/* Writes a decimal as repr does, in exponential notation below 1e-4 and from 1e16 on. */
 static inline char *write_decimal(char *to, struct decimal number)
 {
     int count = number.count, point = count + number.exponent; /* digits before the point */
@@ -120,7 +120,7 @@ static inline char *write_decimal(char *to, struct decimal number)
  * and 10^k is the largest power of ten no wider than it. So the interval contains at most one multiple
  * of 10^(k+1). If it contains one, that is the shortest decimal, without its trailing zeros. Otherwise
  * it is the nearest multiple of 10^k in the interval. Everything is measured in quarters of 10^k. A
- * fraction is truncated and the last bit set instead, which changes no comparison with an even number.
+ * fraction is truncated and its last bit set, which does not change any comparison with an even number.
  *
  * Powers have 126 bits. Up to 10^54 they are exact, and so is every product. Powers below 1 are rounded
  * up, by at most 2^-66 in any product. There the true product is a multiple of 5^-27 > 2^-63, so its
@@ -163,7 +163,7 @@ static void fill_powers(void)
     }
 }
 
-/* Return power * factor / 2^128; a fraction is truncated and the last bit set instead. */
+/* Return power * factor / 2^128; a fraction is truncated and the last bit is set. */
 static inline uint64_t scaled(const struct power *power, uint64_t factor)
 {
     wide low = (wide)power->low * factor;
@@ -171,7 +171,7 @@ static inline uint64_t scaled(const struct power *power, uint64_t factor)
     return (uint64_t)(high >> 64) | (((uint64_t)high | ((uint64_t)low & power->mask)) != 0);
 }
 
-/* Find the nearest of the shortest decimals that read back; return 0 beyond the table of powers. */
+/* Find the nearest of the shortest decimals that read back exactly; return 0 beyond the table of powers. */
 static inline int shortest(uint64_t bits, struct decimal *out)
 {
     uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
@@ -338,8 +338,8 @@ static enum status format_lines(const int64_t *labels, const double *table, size
     return status;
 }
 
-/* Adds up the lengths of the texts of the rows with these numbers; row r has the text between ends[r - 1]
- * and ends[r]. Returns 0 if there is no such row, or if its text is not within `length`. */
+/* Adds up the text lengths of the rows with these numbers; the text of row r is between ends[r - 1] and
+ * ends[r]. Returns 0 if a row does not exist, or if its text is not within `length`. */
 static int measure_vectors(const int64_t *numbers, size_t n_vectors, size_t length, const int64_t *ends,
                            size_t n_rows, size_t *total)
 {
@@ -356,7 +356,7 @@ static int measure_vectors(const int64_t *numbers, size_t n_vectors, size_t leng
     return 1;
 }
 
-/* Writes one line per vector: its coefficient and, after a blank, the text of its row, if that is not
+/* Writes one line per vector: its coefficient and, after a blank, the text of its row, unless that is
  * empty. The arrays must have passed measure_vectors. */
 static enum status format_vectors(const double *coefficients, const int64_t *numbers, size_t n_vectors,
                                   const char *text, const int64_t *ends, struct output *out,
@@ -393,7 +393,7 @@ static enum status format_vectors(const double *coefficients, const int64_t *num
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
-/* Calls repr itself, so that numbers that the fast paths cannot write equal it, too. */
+/* Calls Python's repr, so that numbers that the fast paths cannot write match it as well. */
 static char *python_number(void *context, double number, char *to)
 {
     struct call *call = context;
@@ -482,7 +482,7 @@ FUNCTION(vectors, IN(FLOAT64, "coefficients"), IN(INT64, "numbers"), IN(BYTES, "
         return "numbers or ends do not fit the text";
     struct output out = {0};
     enum status status = FULL;
-    /* the text, and for each vector the space of three numbers, which is at least FIELD_ROOM */
+    /* room for the text and, per vector, for three numbers, which is at least FIELD_ROOM */
     while (status == FULL && grow(&out, total / 16 + 3 * a[0].count))
         status = format_vectors(a[0].data, a[1].data, a[0].count, a[2].data, a[3].data, &out,
                                 python_number, call);

@@ -59,7 +59,7 @@ struct outcome {
 
 typedef const unsigned char *text;
 
-/* Converts a valid decimal that the fast paths cannot; returns 0 if memory ran out. */
+/* Converts a valid decimal that the fast paths cannot convert; returns 0 if memory ran out. */
 typedef int (*slow_decimal)(void *context, text start, size_t length, double *out);
 
 static const double power_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -224,7 +224,7 @@ static inline enum status read_decimal(text *at, text end, double *out, slow_dec
     return OK;
 }
 
-/* Reads the digits of an index; an index that is too large remains so, whatever digits follow. */
+/* Reads the digits of an index; once an index is too large, it stays too large, whatever follows. */
 static inline text read_index(text p, text end, uint64_t *index)
 {
     /* most indices are short, and faster to read digit by digit */
@@ -261,7 +261,7 @@ static int starts_with_word(text p, const char *word)
     return 1;
 }
 
-/* Return the status for a token that is not a number; nan and inf have their own. */
+/* Return the status for a token that is not a number; nan and inf have a status of their own. */
 static enum status no_number(text p, enum status otherwise)
 {
     if (*p == '-' || *p == '+')
@@ -359,7 +359,7 @@ static inline ALWAYS_INLINE enum status read_entry(text *at, text end, int zero_
     return status;
 }
 
-/* Read a row up to the end of its line or its comment. */
+/* Read a row up to its comment or the end of its line. */
 static inline ALWAYS_INLINE enum status read_row(text *at, text end, int zero_based,
                                                  struct sink *sink, struct row *row,
                                                  slow_decimal slow, void *context)
@@ -490,7 +490,7 @@ static text skip_field(text p, unsigned char separator)
 
 /* Read one or two numeric columns of every line. Columns are numbered from 0; `second` is negative if
  * there is only one. Fields are separated by `separator`. If it is 0, they are separated by runs of
- * blanks, and a # ends the line. The content of all other fields is ignored. */
+ * blanks, and a # ends the line. All other fields are ignored. */
 static struct outcome scan_columns(text buffer, size_t length, unsigned char separator, int64_t first,
                                    int64_t second, double *firsts, double *seconds, size_t capacity,
                                    slow_decimal slow, void *context)
@@ -769,8 +769,8 @@ static void drop_lines(struct shared_lines *shared)
     free(shared->slots);
 }
 
-/* Read the lines `coefficient index:value ...` of a member: store the coefficients, and for the rest of
- * each line its number among the shared lines. */
+/* Read a member's lines, `coefficient index:value ...`. Store the coefficients, and the number that the
+ * rest of each line has among the shared lines. */
 static struct outcome scan_vectors(text buffer, size_t length, double *coefficients, int64_t *numbers,
                                    size_t capacity, struct shared_lines *shared, slow_decimal slow,
                                    void *context)
@@ -799,7 +799,7 @@ static struct outcome scan_vectors(text buffer, size_t length, double *coefficie
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
-/* Use Python's own conversion, so that numbers that the fast paths cannot read equal float(). */
+/* Use Python's own conversion, so that numbers that the fast paths cannot read also match float(). */
 static int python_decimal(void *context, text start, size_t length, double *out)
 {
     struct call *call = context;
@@ -1001,7 +1001,7 @@ FUNCTION(parse, IN(CAPSULE, SHARED), OUT(INT64, "ends"), OUT(INT32, "indices"),
     if (atomic_exchange(&shared->busy, 1))
         return in_use;
     const char *wrong = NULL;
-    int64_t *others = NULL; /* labels, qids, lines, starts and comments, which nobody needs */
+    int64_t *others = NULL; /* labels, qids, lines, starts and comments, which are not needed */
     if (n_rows != shared->count)
         wrong = "ends does not fit what sizes returned";
     else if (a[2].count != shared->n_colons)

@@ -1,7 +1,7 @@
-"""Read matrices from NumPy files; the readers of Parquet and AnnData share this code.
+"""Read matrices from NumPy files, with code that the Parquet and AnnData readers share.
 
-Loading a file never executes code: arrays of Python objects are rejected. Nothing is loaded that
-claims to be far larger than what the file stores.
+Loading a file never executes code: arrays of Python objects are rejected. An array that claims to
+be far larger than what the file stores is not loaded.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = 2**31 - 2
 MAX_TEXT = 1 << 14  # bytes in a cell
 MAX_RATIO = 1 << 14  # claimed bytes per stored byte
-MAX_EMPTY_ROWS = 1 << 20  # allowed in a sparse matrix, plus some per byte of entries
+MAX_EMPTY_ROWS = 1 << 20  # rows allowed in a sparse matrix, plus 64 per byte of entries
 SPARSE_PARTS = ("data", "indices", "indptr")
 # Exceptions that the packages raise for a truncated or damaged file.
 READ_ERRORS = (
     *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),
     *(SyntaxError, TokenError, BadZipFile, struct.error, zlib.error),
-    MemoryError,  # a header that claims more than there is
+    MemoryError,  # a header that claims more data than the file has
     RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression method
 )
 AnyArray: TypeAlias = npt.NDArray[Any]
-Part: TypeAlias = "tuple[int, int, Rows | AnyArray]"  # bounds of some rows, and their matrix
+Part: TypeAlias = "tuple[int, int, Rows | AnyArray]"  # bounds of a range of rows, their matrix
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def optional_package(module: str, package: str, name: str, what: str) -> ModuleT
 def table_block(
     table: Table, columns: list[Column], n_rows: int, start: int, matrix: Rows | None = None
 ) -> TableBlock:
-    """Return the block of a table whose first row is ``start``."""
+    """Return a block of a table; it begins at row ``start``."""
     return TableBlock(
         columns,
         n_rows,
@@ -105,7 +105,7 @@ def table_block(
 
 
 def batch_rows(n_columns: int, n_rows: int) -> int:
-    """Return how many rows to read at once: at most ``n_rows``, and fewer if they are very long."""
+    """Return how many rows to read at once: at most ``n_rows``, or fewer if rows are very long."""
     return min(n_rows, max(1, MAX_CELLS // max(1, n_columns)))
 
 
@@ -134,7 +134,7 @@ def require_short(name: str, column: str, n_bytes: int) -> None:
 
 
 class MatrixTable(Table):
-    """A matrix as a table, with a column of row ids if it has them."""
+    """A matrix as a table, with a column of row ids if there are any."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class MatrixTable(Table):
         matrix: Callable[[], Iterator[Part]],
         ids: Callable[[int, int], Column] | None = None,
     ) -> None:
-        """``matrix`` reads the rows in order; ``ids`` reads those of some rows."""
+        """``matrix`` reads the rows in order; ``ids`` reads the ids of a range of rows."""
         self.name = name
         self.columns = columns
         self._matrix = matrix
@@ -171,7 +171,7 @@ def require_matrix(name: str, array: Any) -> None:
 
 
 def dense_parts(array: Any, size: int) -> Iterator[Part]:
-    """Yield a matrix, ``size`` rows at a time; integers are kept, as they may exceed a double."""
+    """Yield a matrix, ``size`` rows at a time; integers are kept exact."""
     n_rows = array.shape[0]
     for start in range(0, n_rows, size):
         stop = min(start + size, n_rows)
@@ -204,7 +204,7 @@ def open_arrays(name: str, path: str, kind: str) -> Table | SparseFile:
                 there = ", ".join(members) or "none"
                 raise DataError(
                     f"{name}: contains {len(members)} arrays: {there}",
-                    "save the matrix of features in a file of its own, with numpy.save",
+                    "save the matrix of features in a separate file, with numpy.save",
                 )
             array = content[members[0]]
             n_stored = content.zip.getinfo(f"{members[0]}.npy").compress_size
@@ -212,7 +212,7 @@ def open_arrays(name: str, path: str, kind: str) -> Table | SparseFile:
 
 
 def _numbered(name: str, matrix: AnyArray, n_stored: int) -> Table:
-    """Return a matrix whose columns are numbered."""
+    """Return a matrix as a table whose columns are numbered."""
     require_matrix(name, matrix)
     width = matrix.shape[1]
     if width > MAX_COLUMNS + n_stored:
@@ -255,10 +255,10 @@ def compressed_rows(
     shape: tuple[int, int],
     first: int = 0,
 ) -> Rows:
-    """Return the rows of a csr or csc matrix, the first of which is row ``first`` of the file.
+    """Return the rows of a csr or csc matrix; its first row is row ``first`` of the file.
 
-    ``parts`` are its values, indices and pointers. Raise ValueError if they disagree: scipy would
-    trust them.
+    ``parts`` are its values, indices and pointers. Raise ValueError if they are inconsistent:
+    scipy would not notice.
     """
     import scipy.sparse
 
@@ -267,11 +267,11 @@ def compressed_rows(
     if values.dtype.kind not in "buif":
         raise ValueError(f"values of type {values.dtype}; expected real numbers")
     if indices.dtype.kind not in "iu" or values.ndim != 1 or indices.shape != values.shape:
-        raise ValueError("indices are not one integer per value")
+        raise ValueError("expected one integer index per value")
     require_pointers(pointers, length, len(values))
     if len(indices) and not (indices.min() >= 0 and indices.max() < width):
         raise ValueError("an index is out of range")
-    # the sum of duplicates may be too large for small integers
+    # a small integer type may be too small for the sum of duplicate entries
     stored = values.astype(np.float64), indices.astype(np.int64), pointers.astype(np.int64)
     matrix = scipy.sparse.csr_matrix(stored, shape=(length, width))
     rows = Rows.from_matrix(matrix if form == "csr" else matrix.T)

@@ -1,7 +1,7 @@
 """Atomic writes: files and directories are written next to the target, synced and renamed.
 
-The name of a temporary file contains the ID of the process that writes it. Temporaries left behind
-by a killed process are removed by the next process that writes to the same folder.
+The name of a temporary file contains the ID of the process that writes it. Temporary files left
+behind by a killed process are removed by the next process that writes to the same folder.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ WRITTEN_TO_STDOUT = (STDOUT, "/dev/stdout")
 SEALED = ("manifest.json", "part.json")  # nothing may be added next to one of these
 OWN_FILES = (".json", ".jsonl", ".tsv", ".model", ".lock")  # endings of files in models and runs
 
-_unfinished: set[str] = set()  # existing temporaries of this process
-_locked_here: set[tuple[Path, int]] = set()  # with the thread, which must not wait for itself
-_swept: set[str] = set()  # folders already cleared of leftover temporaries
+_unfinished: set[str] = set()  # temporary files and directories of this process
+_locked_here: set[tuple[Path, int]] = set()  # each with the thread that holds the lock
+_swept: set[str] = set()  # folders already cleared of leftover temporary files
 
 
 def remove_unfinished() -> None:
-    """Remove the temporaries of this process; called just before an immediate exit."""
+    """Remove this process's temporary files; called just before an immediate exit."""
     for path in list(_unfinished):
         _remove(path)
 
@@ -59,7 +59,7 @@ def _machine() -> str:
 def _temporary(target: Path) -> Iterator[str]:
     """Yield a temporary path next to the target; it is removed unless it was renamed."""
     folder = str(target.parent)
-    if folder not in _swept:  # only once, as a folder may contain thousands of members
+    if folder not in _swept:  # only once, as a folder may contain thousands of files
         _swept.add(folder)
         remove_left_behind(folder)
     name = f"{TEMPORARY}{_machine()}-{os.getpid()}-{os.urandom(6).hex()}"
@@ -73,7 +73,7 @@ def _temporary(target: Path) -> Iterator[str]:
 
 
 def remove_left_behind(folder: str) -> None:
-    """Remove temporaries whose process ran on this machine and has ended."""
+    """Remove temporary files of processes that ran on this machine and have ended."""
     with suppress(OSError), os.scandir(folder) as entries:
         left = [entry.name for entry in entries if is_left_behind(entry.name)]
         for name in left:
@@ -81,7 +81,7 @@ def remove_left_behind(folder: str) -> None:
 
 
 def is_left_behind(name: str) -> bool:
-    """Whether this is the name of a temporary whose process, on this machine, has ended."""
+    """Whether a name is that of a temporary file whose process ran here and has ended."""
     machine, _, rest = name.removeprefix(TEMPORARY).partition("-")
     number = rest.partition("-")[0]
     if not name.startswith(TEMPORARY) or machine != _machine() or not number.isdecimal():
@@ -90,7 +90,7 @@ def is_left_behind(name: str) -> bool:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):  # it belongs to another user, or is no process ID
+    except (OSError, OverflowError):  # it belongs to another user, or is not a process ID
         pass
     return False
 
@@ -156,7 +156,7 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def output(path: str) -> Iterator[Callable[[bytes], object]]:
-    """Yield a write function: for stdout if the path is ``-``, else for an atomic file."""
+    """Yield a function that writes to stdout if the path is ``-``, or atomically to a file."""
     if path in WRITTEN_TO_STDOUT:  # never replaced, even if redirected to a file
         yield write_stdout
         return
@@ -308,7 +308,7 @@ def recover(path: str, *, is_ours: Callable[[Path], bool]) -> None:
 
 
 def read_consistently(path: str, read: Callable[[], Result]) -> Result:
-    """Read a directory that may be replaced during the read; never mix old and new."""
+    """Read a directory that may be replaced meanwhile, without mixing old and new files."""
     for attempt in range(MAX_READS):
         with ExitStack() as held:
             if attempt:  # now no other process can replace the directory
@@ -358,7 +358,7 @@ def _aside(target: Path) -> Path:
 
 
 def _usual_mode(mode: int) -> int:
-    """Return the mode that a new file gets by default; temporaries are created private."""
+    """Return the mode that a new file gets by default; temporary files are created private."""
     mask = os.umask(0)
     os.umask(mask)
     return mode & ~mask

@@ -49,7 +49,7 @@ class TableBlock:
     columns: list[Column]
     n_rows: int
     where: Callable[[int, int], str]  # file:line:column of a cell; row and column start at 0
-    lines: IntArray  # the line on which each row starts, or its number in a file without lines
+    lines: IntArray  # the line where each row starts, or the row's number if the file has no lines
     decimal_comma: bool = False
     matrix: Rows | None = None  # the first columns, if they are sparse; column i is feature i + 1
 
@@ -165,7 +165,7 @@ class TextTable(Table):
             opening = next(filled, "")
         if not opening:
             return
-        blank = text.n_lines - 1  # the lines before
+        blank = text.n_lines - 1  # lines before this one
         separator = separator or separator_of(opening)
         del text.kept[:-1]
         reader = csv.reader(itertools.chain([opening], text), delimiter=separator, strict=True)
@@ -204,7 +204,7 @@ class TextTable(Table):
     def _simple_block(
         self, text: _Lines, separator: str, size: int, kinds: IntArray | None = None
     ) -> TableBlock | None:
-        """Read the next rows in C; None if they are not simple or no column is numeric."""
+        """Read the next rows in C; return None if they are not simple or no column is numeric."""
         if kinds is None or not (kinds == NUMBER).any():
             return None
         if self._decimal_comma or not separator.isascii() or separator in '"\r\n\0':
@@ -227,7 +227,7 @@ class TextTable(Table):
                 try:
                     values.flat[place] = read_number(cell)
                 except ValueError:
-                    return None  # the other reader reports its location
+                    return None  # the csv reader reports the location of the cell
         text.skip(n_bytes, n_rows)
         is_ascii = part.isascii()
         whole = part.decode("ascii") if is_ascii else ""
@@ -253,8 +253,8 @@ class TextTable(Table):
             if "\r" in text.kept[-1].rstrip("\r\n"):
                 raise DataError(
                     f"{self.name}:{text.n_lines}: a carriage return in the middle of a line",
-                    "lines must end in a newline; if these end in a carriage return alone, convert"
-                    " it: tr '\\r' '\\n'; a cell with a carriage return needs quotes",
+                    "lines must end in a newline; if they end in only a carriage return, convert"
+                    " the file: tr '\\r' '\\n'; a cell with a carriage return needs quotes",
                 ) from None
             raise DataError(
                 f"{self.name}:{text.n_lines}: not valid CSV: {error}",
@@ -300,7 +300,7 @@ class _Lines(Iterator[str]):
         self._name = name
         self._pieces = whole_lines(without_mark(pieces))
         self._data = b""  # complete lines
-        self._at = 0  # everything before this was read
+        self._at = 0  # everything before this offset has been consumed
         self.kept: list[str] = []  # the lines of the current rows, to locate their cells
         self.n_lines = 0
 
@@ -318,7 +318,7 @@ class _Lines(Iterator[str]):
         return memoryview(self._data)[self._at :]
 
     def skip(self, n_bytes: int, n_lines: int) -> None:
-        """Skip lines that were read in another way."""
+        """Skip lines that another reader has read."""
         self._at += n_bytes
         self.n_lines += n_lines
 
@@ -358,7 +358,7 @@ class _CellLocator:
 
     def lines(self, n_rows: int) -> IntArray:
         numbers = np.arange(n_rows) if self.numbers is None else np.array(self.numbers, np.int64)
-        if n_rows and len(self._lines) > int(numbers[-1]) + 1:  # a row may have several lines
+        if n_rows and len(self._lines) > int(numbers[-1]) + 1:  # a row may span several lines
             numbers = np.array(self._starts, np.int64)[numbers]
         return self._before + 1 + numbers
 

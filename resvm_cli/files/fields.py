@@ -20,7 +20,7 @@ from resvm_cli.running import parallel
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# Patterns are text: Python compiles them when they are first used.
+# Patterns are strings, which Python compiles when they are first used.
 ROW_COMMENT = rb"(?m)^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)"
 READING_THREADS = 2
 # About four million values. Without a limit, a binary file would be read into memory as one line.
@@ -104,8 +104,8 @@ class _Echo:
 
 
 def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
-    """Return records as lines, with None as an empty field; ``text`` has all the text fields."""
-    if "\r" not in "".join(text):  # which needs quotes that this writer would not add
+    """Return records as lines, with None as an empty field; ``text`` has all text fields."""
+    if "\r" not in "".join(text):  # \r needs quotes, which this writer would not add
         target = io.StringIO()
         csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)
         return target.getvalue()
@@ -132,7 +132,7 @@ def read_number(text: str, decimal_comma: bool = False) -> float:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is ASCII without underscores (float() would accept both)."""
+    """Whether a text is ASCII without underscores; float() is less strict."""
     return "_" not in text and text.isascii()
 
 
@@ -151,7 +151,7 @@ def is_missing(cell: str) -> bool:
 
 @dataclass(frozen=True)
 class Layout:
-    """How to split lines into fields, and which fields to read; they are numbered from 0."""
+    """How to split lines into fields, and which fields to read (counted from 0)."""
 
     separator: str  # one character, or BLANKS: any whitespace, with # starting a comment
     first: int
@@ -171,7 +171,7 @@ def read_columns(
     """Read one or two numeric columns from every line; a field that is not a number is an error.
 
     The second column contains labels, for which single precision is enough. If fields are separated
-    by blanks, each row's trailing comment, or "", is appended to ``comments`` if it is given.
+    by blanks, each row's trailing comment (or "") is appended to ``comments``, if given.
     """
     firsts: list[FloatArray] = []
     seconds: list[SmallArray] = []
@@ -191,7 +191,7 @@ def read_columns(
 
 
 def _noting_comments(texts: Iterable[bytes], comments: list[str]) -> Iterator[bytes]:
-    """Yield the same texts of complete lines, and append the comment of each row to the list."""
+    """Yield the texts unchanged, and append the comment of each row to the list."""
     for text in texts:
         if found := re.findall(ROW_COMMENT, text):
             joined = b"\n".join(found).decode("utf-8", "surrogateescape")
@@ -226,7 +226,7 @@ def _parse_columns(
     bad = None
     if status != tokenizer.OK:
         bad = (status, start - line_start + 1, text[start:end])
-    with np.errstate(over="ignore"):  # inf is not a valid label either
+    with np.errstate(over="ignore"):  # a label that overflows becomes inf, which is rejected later
         labels = seconds[:n_rows].astype(np.float32)
     return firsts[:n_rows].copy(), labels, n_lines, bad
 

@@ -127,7 +127,7 @@ def _require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any]) 
 
 
 class RunDirectory:
-    """The directory of one run: its settings, and logs in JSON lines."""
+    """The directory of one run, with its settings and its logs (JSON lines)."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class RunDirectory:
         settings: dict[str, Any],
         *,
         resume: bool,
-        lines_stand_alone: bool = False,  # whether a damaged line can be recomputed by itself
+        lines_stand_alone: bool = False,  # whether a damaged line can be recomputed on its own
     ) -> None:
         self.path = path
         self.damaged: list[str] = []  # the lines that were removed, as file:line
@@ -153,7 +153,7 @@ class RunDirectory:
             )
 
     def _has_not_begun(self) -> bool:
-        """Whether no run has started here: there are only task files or leftover temporaries."""
+        """Whether no run has started here: only task files or leftover temporary files exist."""
         try:
             return all(
                 name in (LOCK, TASKS) or is_left_behind(name) for name in os.listdir(self.path)
@@ -237,7 +237,7 @@ class RunDirectory:
         _require_same(self.path, self.read(SETTINGS) or {}, self._settings)
 
     def recorded(self) -> list[dict[str, Any]]:
-        """The records so far, read without locking, as the run may still be active."""
+        """Return the records so far, without locking, as the run may still be active."""
         if not os.path.lexists(self._directory / SETTINGS):
             return []
         self._require_same_settings()
@@ -325,7 +325,7 @@ class TaskFiles:
         self._settings = json.loads(json.dumps(settings))
 
     def read(self) -> list[dict[str, Any]]:
-        """Read the records of all files, which must have the same settings."""
+        """Read the records of all files; raise an error if one was written with other settings."""
         try:
             names = sorted(os.listdir(self._directory))
         except FileNotFoundError:
@@ -385,7 +385,7 @@ class TaskFiles:
 
 
 class OutputDirectory:
-    """Output files, each with a record of its inputs, so that finished outputs are not redone.
+    """Output files, each with a record of its inputs, so that finished outputs are kept.
 
     A record is written after its output. An output counts as unfinished if it has no record or was
     changed afterwards.
@@ -404,7 +404,7 @@ class OutputDirectory:
         return os.path.join(self.path, name)
 
     def is_finished(self, name: str, made_from: dict[str, Any]) -> bool:
-        """Whether this output exists, is unchanged, and was made from the same inputs."""
+        """Whether this output exists, is unchanged, and was made from these inputs."""
         try:
             record = read_sealed(self.output_path(f".{name}.json"))
         except (FileError, ValueError):

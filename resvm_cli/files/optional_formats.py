@@ -1,4 +1,4 @@
-"""Read Parquet and AnnData files (.h5ad), which need pyarrow and h5py."""
+"""Read Parquet files (with pyarrow) and AnnData files (.h5ad, with h5py)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from resvm_cli.files.delimited import (
 PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the unnamed index of a data frame
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
 BATCH_ROWS = 1 << 12
-ATTRIBUTES = ("encoding-type", "shape", "_index")  # those of an HDF5 group that are read
+ATTRIBUTES = ("encoding-type", "shape", "_index")  # the attributes of an HDF5 group that are read
 
 
 class ParquetTable(Table):
@@ -57,7 +57,7 @@ class ParquetTable(Table):
         with reading(self.name, "Parquet"):  # includes pyarrow's own exceptions
             self._schema = parquet.read_schema(path)
             texts = [field.name for field in self._schema if str(field.type) in TEXT_TYPES]
-            # a dictionary stores a repeated text only once
+            # a dictionary stores each distinct text only once
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
         self.columns = unique_column_names(self._schema.names, lambda number: self.name)
         self.unnamed = [name for name in self.columns if PANDAS_INDEX.fullmatch(name)]
@@ -106,7 +106,7 @@ class ParquetTable(Table):
         if types.is_floating(cells.type):
             return np.asarray(cells.to_numpy(zero_copy_only=False), np.float64)
         if types.is_integer(cells.type):
-            with suppress(pyarrow.ArrowInvalid):  # missing values, and too large for doubles
+            with suppress(pyarrow.ArrowInvalid):  # missing values and huge integers
                 exact = cells.cast("float64") if cells.null_count else cells
                 return np.asarray(exact.to_numpy(zero_copy_only=False))
         if not types.is_dictionary(cells.type):
@@ -128,11 +128,11 @@ class _AnnData:
         self._data: dict[str, Any] = {}
         self._attributes: dict[str, dict[str, Any]] = {}
         self._add("", file)
-        file.visititems(self._add)  # follows no link out of the file
+        file.visititems(self._add)  # does not follow links to other files
         is_anndata = text_of(self._attributes[""].get("encoding-type")) == "anndata"
         if not is_anndata and not {"obs", "var"} <= self._attributes.keys():
             raise DataError(
-                f"{name}: an HDF5 file that is not AnnData (.h5ad), which is not supported",
+                f"{name}: an HDF5 file, but not AnnData (.h5ad), the only kind that is supported",
                 "save its matrix as .npy in Python: numpy.save('data.npy', h5py.File(FILE)[NAME])",
             )
 
@@ -167,7 +167,7 @@ class _AnnData:
         return table
 
     def _checked(self, path: str) -> Any:
-        """Return a dataset, unless reading it would take far more memory than its file has."""
+        """Return a dataset; raise an error if it claims far more bytes than the file stores."""
         item = self._data[path]
         if item.external is not None or item.is_virtual:
             raise DataError(
@@ -213,7 +213,7 @@ class _AnnData:
         return form, (n_rows, n_columns)
 
     def _sparse_parts(self, form: str, shape: tuple[int, int]) -> Iterator[Part]:
-        """Yield rows of a csr matrix as they are read, or those of a csc matrix, read at once."""
+        """Yield the rows of a csr matrix as they are read; a csc matrix is read as a whole."""
         n_rows, n_columns = shape
         values, indices = self._data["X/data"], self._data["X/indices"]
         pointers = self._data["X/indptr"][:]
@@ -245,7 +245,7 @@ def open_anndata(name: str, path: str) -> Table:
 
 
 def _made_unique(names: list[str]) -> list[str]:
-    """Append -1, -2 and so on to repeated names, as AnnData itself does."""
+    """Append -1, -2 and so on to duplicate names, as AnnData itself does."""
     given = set(names)
     found: dict[str, None] = {}
     for name in names:

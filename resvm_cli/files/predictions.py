@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FormatName: TypeAlias = Literal["text", "tsv", "csv", "jsonl"]
 SEPARATORS = {"text": " ", "tsv": "\t", "csv": ","}
 VALUE, LABEL, ID = "decision_value", "label", "id"
-DEFAULT_THRESHOLD = 0.5  # of files without labels
+DEFAULT_THRESHOLD = 0.5  # for files without labels
 RANK_COLUMN = "rank"  # if present, rows are sorted by value, not in file order
 MAX_HEAD = 1 << 24
 EXPECTED = (
@@ -100,7 +100,7 @@ def format_block(form: FormatName, block: PredictionBlock) -> bytes:
     table = np.ascontiguousarray(np.column_stack(columns))
     labels = np.ascontiguousarray(block.labels, np.int64)
     text = _numbers.lines(labels, table, table.shape[1], SEPARATORS[form].encode("ascii"))
-    if unknown:  # in all rows or none; text needs a word, as blanks separate its fields
+    if unknown:  # in all rows or none; text needs a word here, as its separator is a blank
         cell = SEPARATORS[form] + ("nan" if form == "text" else "")
         text = text.replace(b"\n", f"{cell}\n".encode("ascii"))
     if block.ids is None:
@@ -166,11 +166,11 @@ class Predictions:
         index = {row_id: number for number, row_id in enumerate(ids)}
         if len(index) < len(ids):
             repeated = Counter(ids).most_common(1)[0][0]
-            what = f"the id '{repeated}' is repeated" if repeated else "some rows have no id"
+            what = f"the id '{repeated}' is not unique" if repeated else "some rows have no id"
             raise DataError(f"{name}: {what}, so files cannot be joined", hint)
         if len(self.ids) != len(ids) or set(self.ids) != index.keys():
             apart = set(self.ids) ^ index.keys()
-            what = "an id is repeated"
+            what = "an id is not unique"
             if apart:
                 what = f"{len(apart):,} ids are in only one of them, such as '{max(apart)}'"
             raise DataError(f"{name} and {self.name} do not have the same rows: {what}", hint)
@@ -194,7 +194,7 @@ class _Head:
 def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = True) -> Predictions:
     """Read a prediction file (``-`` for stdin), optionally with ids.
 
-    If ids are wanted and required, a file without ids is an error.
+    With both ``with_ids`` and ``require_ids``, a file without ids is an error.
     """
     name = name_of(path)
     pieces = text_pieces(path)
@@ -306,7 +306,7 @@ def _lines(text: Iterable[bytes], name: str, before: int) -> Iterator[tuple[int,
 def _noting_ids(
     text: Iterable[bytes], name: str, head: _Head, separator: str, ids: list[str]
 ) -> Iterator[bytes]:
-    """Yield the same text as complete lines, and append the id of each row of a table."""
+    """Yield the text as complete lines, and append the id of each row to ``ids``."""
     id_column, n_lines = head.names.index(ID), head.n_lines
     for part in whole_lines(text, name=name):
         for number, line in _lines([part], name, n_lines):

@@ -95,7 +95,7 @@ def _refuse_svmlight(line: str, where: str, hint: Text) -> None:
 
 
 def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
-    """Read the labels of an svmlight file or a plain list; the rest of a line is not parsed.
+    """Read the labels of an svmlight file or a plain list; the rest of each line is not parsed.
 
     If ``ids`` is given, each row's id (its trailing comment) is appended to it.
     """
@@ -117,7 +117,7 @@ class RowIds:
     """The ids of all rows, and the line numbers of the known positives (or known negatives)."""
 
     def __init__(self, known: str | None, names: str | None, *, keep: bool) -> None:
-        """``known`` and ``names`` are paths. Unless ``keep``, ids are matched but not stored."""
+        """``known`` and ``names`` are paths. Without ``keep``, ids are matched but not stored."""
         self._known_path, self._names_path = known, names
         self._known = None if known is None else read_known_ids(known)
         self._names = None if names is None else read_row_ids(names)
@@ -278,8 +278,8 @@ class WeightLines:
     ) -> FloatArray:
         """Return the weight of each row of P, matched by order or by id.
 
-        ``known`` contains the ids of P in order, and a function that tests whether an id is a known
-        positive.
+        ``known`` is a pair: the ids of P in order, and a function that tests whether an id is a
+        known positive.
         """
         if known is None:
             if len(self.values) != n_rows:

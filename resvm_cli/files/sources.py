@@ -26,7 +26,7 @@ END = 1 << 62  # beyond any text
 
 
 class Source:
-    """An input that can be read repeatedly; a pipe is spooled in memory, then in TMPDIR."""
+    """An input that can be read repeatedly; piped input is spooled in memory, then in TMPDIR."""
 
     def __init__(self, path: str, *, once: bool = False) -> None:
         self.name = name_of(path)
@@ -136,7 +136,7 @@ class Source:
 
     def close(self) -> None:
         if self._spool is not None:
-            with suppress(OSError):  # on a full disk the last flush fails, but nobody needs it
+            with suppress(OSError):  # on a full disk the last flush fails, which is harmless
                 self._spool.close()
         if self._owned:
             os.close(self._descriptor)
@@ -189,7 +189,7 @@ class RowIndex:
     def spans(self, numbers: IntArray) -> tuple[list[tuple[int, int]], IntArray]:
         """Return the bounds of the parts of the text that contain these ascending rows.
 
-        The second result has the positions of the rows among all rows of these parts.
+        The second result is the position of each row among all rows of these parts.
         """
         offsets, rows = np.array([*self._offsets, END]), np.array([*self._rows, self.n_rows])
         which = np.searchsorted(rows[:-1], numbers, side="right") - 1

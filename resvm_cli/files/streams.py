@@ -194,7 +194,7 @@ def _widen(descriptor: int) -> None:
 def opening(pieces: Iterator[bytes], prefixes: Iterable[bytes]) -> bytes:
     """Return enough of the first bytes to tell whether they begin with one of the prefixes."""
     head = next(pieces, b"")
-    # a pipe may deliver a prefix in parts; do not wait for more if this cannot be one
+    # a pipe may deliver a prefix in parts; do not wait for more if this cannot begin one
     while head and any(prefix != head and prefix.startswith(head) for prefix in prefixes):
         more = next(pieces, b"")
         if not more:
@@ -204,7 +204,7 @@ def opening(pieces: Iterator[bytes], prefixes: Iterable[bytes]) -> bytes:
 
 
 def inflated(raw: Iterator[bytes], name: str) -> tuple[Iterator[bytes], bool]:
-    """Return the pieces, decompressed if they begin with a known magic number, and whether so."""
+    """Decompress pieces that begin with a known magic number; also return whether they do."""
     head = opening(raw, MAGICS)
     pieces = chain([head] if head else [], raw)
     compressed = _decoder_for(head, name)

@@ -216,7 +216,7 @@ def parse_pieces(
 def _joined(
     pieces: Iterable[_Parsed], name: str, on_bad_line: Callable[[BadLine], None] | None
 ) -> Iterator[Block]:
-    """Yield the blocks of parsed pieces, with lines and offsets counted from the start."""
+    """Yield the blocks of parsed pieces, with lines and offsets counted from the text's start."""
     line = offset = n_rows = 0
     for parsed in pieces:
         for block in parsed.blocks:

@@ -44,7 +44,8 @@ _DATE = re.compile(rf"({_DAY})([T ]+{_TIME})?|{_TIME}", re.IGNORECASE)
 def numbers_of(block: TableBlock, at: int, name: str, *, like: bool = False) -> FloatArray:
     """Return a column as numbers, with nan for missing values.
 
-    If a feature map was given (``like``), the error for text does not suggest a category.
+    If a feature map was given (``like``), the error for text does not suggest encoding a
+    category.
     """
     cells = block.columns[at]
     if isinstance(cells, np.ndarray):
@@ -121,7 +122,7 @@ def is_text(cells: Cells, name: str) -> bool:
 
 
 def content_of(cells: Cells) -> str | None:
-    """Return what a text column contains, if its first rows do not look like categories."""
+    """Return what a text column contains, or None if its first rows may be categories."""
     stripped = ([text.strip() for text in texts_of(block.columns[at])] for block, at in cells)
     tables = [[text for text in texts if not is_missing(text)] for texts in stripped]
     texts = list(chain.from_iterable(tables))
@@ -162,7 +163,7 @@ def _is_like_a_number(text: str) -> bool:
 
 
 def no_value(block: TableBlock, row: int, at: int, name: str, *, like: bool = False) -> DataError:
-    """Return the error for a missing value; a given feature map (``like``) has no other means."""
+    """Return the error for a missing value; given a feature map (``like``), suggest only zero."""
     others = "" if like else ", mean or median; or leave out the row or the column"
     return DataError(
         f"{block.where(row, at)}: no value in column '{name}'",
@@ -190,7 +191,7 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
                 raise DataError(
                     f"{block.where(row, at)}: the label is '{cell.strip()[:40]}', not a number",
                     Message(
-                        "set the label of positives with {positive_label}; all other rows are then"
+                        "set the label of positives with {positive_label}; all other rows become"
                         " unlabeled; labels in the first rows: {labels}",
                         labels=", ".join(text or "(none)" for text in shown),
                     ),
@@ -285,7 +286,7 @@ class Morgan:
     ) -> tuple[IntArray, IntArray, FloatArray]:
         """Return the rows, bits and counts of a column of SMILES.
 
-        Rows with invalid SMILES are cleared in ``kept``; if that is None, they are an error.
+        Rows with invalid SMILES are set to False in ``kept``; if it is None, they are an error.
         """
         rows: list[int] = []
         bits: list[int] = []

@@ -43,7 +43,7 @@ class ColumnRoles:
 
     @property
     def asked(self) -> list[str]:
-        """The given parameters that name columns."""
+        """The given parameters whose values are column names."""
         named = {
             "label_column": self.label,
             "id_column": self.row_id,
@@ -82,7 +82,7 @@ class ColumnNumbers:
         elif table.n_default is not None or self.smiles is not None:
             n_default = table.n_default or 0
             features = [one for one in features if one < n_default or one in self.categorical]
-        self.features = features  # without molecules
+        self.features = features  # not including molecules
 
     def _number(self, name: str | None, parameter: str) -> int | None:
         columns = self._table.columns
@@ -137,7 +137,7 @@ class TableReading:
 
 
 def check_annotated(path: str) -> None:
-    """Reject a file name that does not end in a format for annotated tables."""
+    """Reject a file name whose extension is not that of an annotated table."""
     if not path.lower().endswith((".csv", ".tsv")):
         raise ParameterError(
             "{annotate} is '{path}'; expected a name that ends in .csv or .tsv",
@@ -201,7 +201,7 @@ class FeatureMap:
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> FeatureMap:
-        """Return the map in a JSON object, which is not trusted; raise ValueError if invalid."""
+        """Return the map in an untrusted JSON object; raise ValueError if it is invalid."""
         try:
             columns = [MappedColumn(**column) for column in content["columns"]]
             names = content["features"]

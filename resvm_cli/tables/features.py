@@ -1,8 +1,8 @@
 """Convert table columns to features: numbers, one-hot encoded categories, SMILES fingerprints.
 
-The first rows decide the type of a column once and for all: a column of strings is categorical, and
-a string in a numeric column is an error. Features are numbered in order of appearance, numeric
-columns first.
+The first rows determine the type of each column: a column of strings is categorical, and a string
+in a numeric column is an error. Features are numbered in order of appearance, numeric columns
+first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class TableFeatures:
         *,
         selective: bool = False,
     ) -> None:
-        """``known`` is the feature map of another table, which this table reuses.
+        """``known`` is an existing feature map, such as a model's, that this table reuses.
 
         With ``selective``, columns of ids, dates and free text do not become features.
         """
@@ -80,7 +80,7 @@ class TableFeatures:
         self.missing: MissingRule = roles.missing or "refuse"
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
-        self._kept: IntArray | None = None  # numbers of the other rows; None if none was dropped
+        self._kept: IntArray | None = None  # numbers of the kept rows; None if none was dropped
         self.n_read = 0
         self.n_missing: Counter[str] = Counter()  # values that were filled in, by column
         self.unseen: dict[str, tuple[int, str]] = {}  # rows and first text of new categories
@@ -92,7 +92,7 @@ class TableFeatures:
             self._apply_map()
 
     def follow(self, first: TableFeatures) -> None:
-        """Share the map of another table, as if this table's rows followed that table's."""
+        """Share the map of another table, as if this table's rows were appended to it."""
         names, own = ([one.table.columns[at] for at in one._features] for one in (first, self))
         for here, there, name in ((names, own, self), (own, names, first)):
             if lacking := sorted(set(here) - set(there)):
@@ -165,7 +165,7 @@ class TableFeatures:
         return numbers if self._kept is None else self._kept[numbers]
 
     def cells(self) -> Iterator[tuple[TableBlock, IntArray]]:
-        """Yield the rows with all columns, and the numbers of those that are not dropped."""
+        """Yield blocks with all columns, and the numbers of the rows that are not dropped."""
         for block in self.table.blocks(range(self.table.n_sparse, len(self.table.columns))):
             kept = np.arange(block.n_rows)
             if self.missing == "drop":
@@ -333,7 +333,7 @@ class TableFeatures:
     def _categories(self, block: TableBlock, column: MappedColumn, at: int, kept: Mask) -> Entries:
         cells = texts_of(block.columns[at])
         features = {}
-        for cell in dict.fromkeys(cells):  # in the order of their first rows
+        for cell in dict.fromkeys(cells):  # in order of first appearance
             text = cell.strip()
             feature = column.values.get(text, 0)
             if is_missing(text):

@@ -1,7 +1,8 @@
 """Open any input as blocks of rows: svmlight text, a table, or a sparse matrix.
 
-The first bytes determine the format, regardless of the name. Formats that cannot be read get advice
-instead. Table code is imported only for tables, so that commands on svmlight text start faster.
+The first bytes determine the format; only SMILES are recognized by the file name. The error for a
+format that cannot be read says what to do instead. Table code is imported only for tables, so that
+commands on svmlight text start faster.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _CONVERT = (
     " {id_column} name the columns with labels and ids"
 )
 _FINGERPRINTS = (
-    "compute fingerprints of lines with SMILES and name: resvm convert {path} {separator:' '}"
+    "compute fingerprints of lines with a SMILES and a name: resvm convert {path} {separator:' '}"
     " {header:False} {smiles_column:1} {id_column:2} {output:data.svm}"
 )
 # What each format is, and what to do with it.
@@ -81,9 +82,9 @@ _ADVICE: dict[Kind, tuple[str, str]] = {
         " then " + _FINGERPRINTS.replace("{path}", "FILE.smi"),
     ),
 }
-READABLE = ("svmlight", "table", "npy", "npz", "hdf5", "parquet")  # smiles: with column names
+READABLE = ("svmlight", "table", "npy", "npz", "hdf5", "parquet")  # also smiles with named columns
 # The counts line of a molecule, the end of its atoms and bonds, and the end of its record.
-# Patterns are text: Python compiles them when they are first used.
+# Patterns are strings, which Python compiles when they are first used.
 _SDF = rb"(?m)^[ \d]{6}.{0,40}V[23]000\s*$|^M  END\s*$|^\$\$\$\$\s*$"
 _SMILES_NAME = r"(?i)\.(smi|smiles|ism)(\.(gz|bz2|xz|zst))?$"
 _PAIR = r"(?:\d+|qid):[-+.\w]"
@@ -92,7 +93,7 @@ _PAIR = r"(?:\d+|qid):[-+.\w]"
 def kind_of(head: bytes, name: str = "") -> Kind:
     """Return the format of a file from its first bytes; unrecognized text counts as svmlight.
 
-    A list of SMILES has no mark of its own and is recognized by its name.
+    A list of SMILES has no signature, so it is recognized by its file name.
     """
     for magic, kind in _SIGNATURES:
         if head.startswith(magic):
@@ -303,7 +304,7 @@ class RowInput:
         self.encode()
 
     def numeric_label(self, label: float | None, sign: str = "positive") -> float:
-        """Return a label as a number: 1 or -1 for tables, as given for svmlight text."""
+        """Return a label as a number: 1 or -1 for tables, the given number for svmlight text."""
         if not self.is_text:
             return 1.0 if sign == "positive" else -1.0
         if label is None:
@@ -326,7 +327,7 @@ class RowInput:
         )
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the decompressed bytes from the beginning, even if some came from a pipe."""
+        """Yield the decompressed bytes from the beginning, including those already read."""
         return self._started.pop() if self._started else self.source.pieces()
 
     def blocks(

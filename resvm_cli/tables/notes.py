@@ -89,7 +89,7 @@ class ColumnExtremes:
             yield f"columns with the same value in every row: {listed(constant, SHOWN)}"
 
     def _categories_tell(self, features: IntArray) -> bool:
-        """Whether P and U share no category or missing value, and a few categories cover P."""
+        """Whether P and U share no categories or missing values, and a few categories cover P."""
         counts = self._counts[:, features]
         missing = np.array(self.n_rows) - counts.sum(axis=1)
         shared = (np.column_stack([counts, missing]) > 0).all(axis=0)
@@ -128,7 +128,7 @@ def _notes_on_id_like(columns: Mapping[str, str]) -> Iterator[Text]:
 
 
 def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:
-    """Yield notes about dropped rows, and about categories that ``owner`` does not contain."""
+    """Yield notes about dropped rows, and about categories that ``owner`` does not have."""
     if table.n_dropped:
         shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
         why = f"missing values or invalid molecules: {', '.join(shown)}"
@@ -142,7 +142,7 @@ def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[Text]:
 
 
 def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
-    """Yield notes about a table that was encoded as the features of a model."""
+    """Yield notes about a table that was encoded with the features of a model."""
     if table.ignored:
         names = listed(table.ignored, SHOWN)
         yield f"{table.table.name}: columns that the model does not use were ignored: {names}"
@@ -155,7 +155,7 @@ def notes_on_prediction(table: TableFeatures) -> Iterator[Text]:
 
 
 def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterator[Text]:
-    """Yield notes about the tables of P and U; ``known``: a model defines their features."""
+    """Yield notes about the tables of P and U; if ``known``, a model defines their features."""
     first = tables[0]
     for name, content in first.excluded.items():
         text = "the column '{name}' contains {content}, so it is not used as a feature; to one-hot"
@@ -275,8 +275,8 @@ def write_annotated(
 ) -> None:
     """Write rows of one or two tables in the order of ``numbers``, with their results.
 
-    The row numbers of the second table start at ``n_first``. If one table lacks a column, its cells
-    are empty. A header is written even if there are no rows.
+    The row numbers of the second table start at ``n_first``. If a table lacks a column, its rows
+    have empty cells there. A header is written even if there are no rows.
     """
     in_second = numbers >= n_first
     columns: dict[str, list[Any]] = {}

@@ -205,7 +205,7 @@ def test_bands_of_few_repetitions_stay_within_the_chart(tmp_path):
         for number, area in enumerate(pair)
     ]  # fmt: skip
     told = report([str(fake.write(tmp_path / "own", lines))])
-    (figure,) = next(one for one in sections(told) if one.title == "Own data: mine").charts
+    (figure,) = next(one for one in sections(told) if one.title == "Your data: mine").charts
     (band,) = figure.data["series"]
     assert band["low"] == [0.0, 0.0]
     assert band["high"] == [100.0, 100.0]

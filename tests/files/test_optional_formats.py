@@ -94,7 +94,7 @@ def test_an_hdf5_file_that_is_not_anndata_is_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["X"] = X
     with pytest.raises(
-        DataError, match=r"not AnnData \(\.h5ad\), which is not supported"
+        DataError, match=r"not AnnData \(\.h5ad\), the only kind that is supported"
     ) as caught:
         open_anndata("a.h5", str(tmp_path / "a.h5"))
     assert "numpy.save('data.npy'" in str(caught.value.hint)

@@ -376,7 +376,7 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
     assert "do not have the same rows: 1 ids are in only one of them" in told
     (folder / "twice").write_text("".join([*lines, lines[5]]))
     code, told = bad(resvm, folder, "twice", "a.pred", "--positive-ids", "ids")
-    assert "the id 'row-5' is repeated" in told
+    assert "the id 'row-5' is not unique" in told
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_an_id_that_is_not_utf_8_is_the_same_in_json(tmp_path):
     [
         ("1 1 # x\n1 1 # b\n1 1 # c\n1 1 # d\n", "2 ids are in only one of them, such as 'x'"),
         ("1 1 # b\n1 1 # a\n1 1 # c\n", "1 ids are in only one of them, such as 'd'"),
-        ("1 1 # b\n1 1 # a\n1 1 # c\n1 1 # d\n1 1 # d\n", "an id is repeated"),
+        ("1 1 # b\n1 1 # a\n1 1 # c\n1 1 # d\n1 1 # d\n", "an id is not unique"),
         ("1 1 # b\n1 1 # a\n1 1 #\n1 1 # d\n", "2 ids are in only one of them"),
     ],
 )
@@ -92,7 +92,7 @@ def test_ids_that_cannot_be_joined_are_refused(predictions, message, tmp_path):
 
 @pytest.mark.parametrize(
     ("extra", "message"),
-    [("1 # a", "the id 'a' is repeated"), ("1\n1", "some rows have no id")],
+    [("1 # a", "the id 'a' is not unique"), ("1\n1", "some rows have no id")],
 )
 def test_labels_whose_ids_are_not_unique_cannot_be_joined(extra, message, tmp_path):
     with pytest.raises(DataError, match=f"labels: {message}, so files cannot be joined"):
