@@ -1,4 +1,4 @@
-"""Models that API functions return, and their predictions."""
+"""Models that API functions train or load, and their predictions."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class StoredModel:
 
 
 def check_model_target(path: str, *, force: bool) -> None:
-    """Before any work is done, reject a path that no model may be written to."""
+    """Check that a model may be written to this path, before any work is done."""
     target = require_parent(path)
     if not target.name:
         raise ParameterError(

@@ -93,7 +93,7 @@ def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
 
 
 def _chunks(ensemble: Ensemble) -> Iterator[range]:
-    """Split the members into ranges of at most ``MAX_ENTRIES``, counting shared rows each time."""
+    """Split the members into ranges of at most ``MAX_ENTRIES``; a row counts once per member."""
     total = len(ensemble.members)
     if len(ensemble.pool.values) <= MAX_ENTRIES:
         yield range(total)

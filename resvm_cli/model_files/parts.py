@@ -299,7 +299,7 @@ def _refuse_other_content(directory: Path) -> None:
 
 
 def check_part_target(path: str) -> None:
-    """Before any work is done, reject a path that no part may be written to."""
+    """Check that a part may be written to this path, before any work is done."""
     require_parent(path)
     if not os.path.lexists(f"{path}/{HEADER}"):
         _refuse_other_content(Path(path))

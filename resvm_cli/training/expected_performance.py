@@ -216,7 +216,7 @@ def _scaling_advice(data: PUData, part: Part) -> list[Text]:
 
 
 def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
-    """Warn if rows with few entries lead the ranking: it may have learned what is missing."""
+    """Warn if rows with few entries lead the ranking: the model may rank by what is missing."""
     _, values = _values(table, rule)
     if len(values) < 2 * TOP_ROWS:
         return []

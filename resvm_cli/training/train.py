@@ -300,7 +300,7 @@ def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
 
 
 def _require_same(name: str, there: object, here: object, path: str) -> None:
-    """Reject weights, groups or known negatives that differ from training; None means none."""
+    """Reject weights, groups or known negatives that differ from those used in training."""
     if there == here:
         return
     if there is None:

@@ -84,7 +84,7 @@ class Folds:
 
 
 def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.Bits) -> IntArray:
-    """Assign each group to the fold with the fewest rows of P, or of U for groups without P."""
+    """Assign each group, largest first, to the fold with fewest rows of P (of U if it has no P)."""
     _, index = np.unique(groups, return_inverse=True)
     index = index.reshape(-1)
     sizes_pos = np.bincount(index[:n_positives], minlength=index.max() + 1)

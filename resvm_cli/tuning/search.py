@@ -206,7 +206,7 @@ def informed_candidates(
     gamma_scale: Mapping[ScalingName | None, float],
     given: Sequence[str] = (),
 ) -> list[Candidate]:
-    """Return distinct candidates in order of the settings; axes in ``given`` limit their values."""
+    """Return distinct candidates, the first setting's first; axes in ``given`` limit values."""
     candidates: dict[Candidate, None] = {}
     for setting in settings:
         n_pos = default_n_pos(n_positives, setting.fraction)
@@ -297,7 +297,7 @@ class Outcome:
 
     best: Trial
     trials: tuple[Trial, ...]
-    edges: tuple[Message, ...] = ()  # a remark for each edge that the best one is on
+    edges: tuple[Message, ...] = ()  # one for each edge that the best candidate is on
     extensions: int = 0
 
 

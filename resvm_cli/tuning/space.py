@@ -258,7 +258,7 @@ class Space:
         return [self.candidate(values) for values in itertools.product(*points)]
 
     def edges(self, candidate: Candidate) -> list[tuple[Axis, int]]:
-        """Return the axes on whose edges a candidate lies, each with the side."""
+        """Return the axes on whose edges a candidate lies, and the side of each edge."""
         values = dict(candidate.values)
         sides = [(axis, axis.edge(values[axis.name])) for axis in self.axes]
         return [(axis, side) for axis, side in sides if side]

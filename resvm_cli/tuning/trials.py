@@ -194,7 +194,7 @@ def _trials(scorer: CandidateScorer, candidates: list[Candidate], log: TrialLog)
 def scored_trials(
     scorer: CandidateScorer, candidates: Sequence[Candidate], log: TrialLog
 ) -> Iterator[tuple[Trial, float]]:
-    """Yield each candidate's trial, numbered to follow those in the log, and its seconds."""
+    """Yield each candidate's trial, numbered to continue the log, and its time in seconds."""
     batches = list(_batches(candidates))
 
     def name(number: int) -> str:
