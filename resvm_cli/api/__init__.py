@@ -1,4 +1,4 @@
-"""The Python API of ``import resvm_cli``: functions and their results."""
+"""The Python API behind ``import resvm_cli``: functions and their results."""
 
 from resvm_cli.api.functions import Tuning, fit, tune
 from resvm_cli.api.matrices import SvmlightData, read_svmlight

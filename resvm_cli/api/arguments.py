@@ -1,7 +1,7 @@
 """Arguments that functions and estimators share: their documentation, threads and seeds.
 
 The docstrings of functions that take a method's parameters are completed from the parameter
-table, so that each parameter is described once.
+table, so that each parameter is described only once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SHARED = {
     "negative_label": (
         "label, optional",
         "The label of known negatives, which have a separate penalty in training. Default: none,"
-        " and every row that is not a known positive is unlabeled.",
+        " so every row that is not a known positive is unlabeled.",
     ),
     "oob": (
         "bool, default=False",
@@ -70,8 +70,8 @@ SHARED = {
     ),
     "tested": (
         "mapping, optional",
-        "The outcomes (1 or 0) of tested rows of U, by id. Test a random sample of U, or all rows"
-        " at the top of the ranking. Estimates of precision then take them into account.",
+        "The outcomes (1 or 0) of tested rows of U, by id. Estimates of precision take these"
+        " into account. Test either a random sample of U or all rows at the top of the ranking.",
     ),
     "exclude": (
         "iterable, optional",
@@ -80,8 +80,8 @@ SHARED = {
     "importance": (
         "bool, default=False",
         "Whether to compute the permutation importance of features, for ``Ranking.importance`` and"
-        " the page of ``save_html``. This takes about half as long as ranking. Not available for"
-        " precomputed kernels, and only for method 'resvm'.",
+        " the page of ``save_html``. This takes about half as long as ranking. Only for method"
+        " 'resvm', and not for precomputed kernels.",
     ),
     "intervals": (
         "bool, default=True",
@@ -110,7 +110,7 @@ SAVING = {
     ],
     "raises": [
         "ValueError\n    If the path exists, unless ``force`` is true.",
-        "FileError\n    If writing failed.",
+        "FileError\n    If the model cannot be written.",
     ],
 }
 # Entries that differ between Python and the command line.
@@ -120,8 +120,8 @@ PYTHON_HELP = {
     " precedence.",
     "auto": "Score up to 15 settings out of bag (takes seconds), then pool the best, or with"
     " 'single' use only the best one. Parameters that differ from their defaults are not changed.",
-    "kernel": "For fingerprints, 'tanimoto' (bits) or 'minmax' (counts). If 'precomputed', X is the"
-    " square matrix of kernel values.",
+    "kernel": "For fingerprints, use 'tanimoto' (bits) or 'minmax' (counts). If 'precomputed', X is"
+    " the square matrix of kernel values.",
     "scale": "How to scale features: 'quantile' uses each value's rank, 'auto' scales if ``resvm"
     " check`` would advise it and out-of-bag scores confirm it. The scaling is learned from P and U"
     " and applied to the rows to predict.",
@@ -154,7 +154,7 @@ def shared_entries(*names: str) -> list[str]:
 def table_entries(
     table: Mapping[str, Parameter], names: Iterable[str], defaults: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """Return the entries for parameters in the table, with these defaults."""
+    """Return the entries for parameters in the table; ``defaults`` override theirs."""
     found = []
     for name in names:
         parameter = table[name]

@@ -137,7 +137,7 @@ class Tuning:
     trials : list of dict
         The settings tried and their scores, as in trials.jsonl.
     notes : tuple of str
-        Notes about the search; those that need attention were also warnings.
+        Notes about the search; those that need attention were also issued as warnings.
     """
 
     params: dict[str, Any]
@@ -172,7 +172,7 @@ def tune(
     notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Tuning:
-    """Choose hyperparameters without known negatives; ``fit(X, y, params=tuning)`` uses them.
+    """Choose hyperparameters without known negatives, for ``fit(X, y, params=tuning)``.
 
     {parameters}
 
@@ -228,12 +228,12 @@ def _out_of_bag(
     """Return decision values of the training rows from members that have not seen them."""
     plan, table = part.plan, stored.out_of_bag
     if plan.method == "cwsvm":
-        return None  # it has seen every row
+        return None  # its only member has seen every row
     rule = stored.decision.rule
     values = np.full(len(labeled.positive), np.nan)
     members = np.zeros(len(values), np.int64)
     order = labeled.order
-    if table is not None and len(part.sample) == len(values):  # the model has scored all of them
+    if table is not None and len(part.sample) == len(values):  # the table covers all rows
         first = np.where(table.positive, 0, plan.rows_pos) + plan.rows_unl * table.negative
         numbers = order[table.rows - 1 + first]
         values[numbers] = table.values if rule == "votes" else table.means

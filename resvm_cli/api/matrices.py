@@ -99,7 +99,7 @@ def _column_names(X: Matrix) -> tuple[Any, ...] | None:
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """How many columns a matrix has and, for a DataFrame, their names."""
+    """The number of columns of a matrix, and their names if it has any."""
 
     count: int
     names: tuple[Any, ...] | None
@@ -110,7 +110,7 @@ class ColumnLayout:
         return cls(int(matrix.shape[1]), _column_names(X))
 
     def encoding(self) -> dict[str, Any] | None:
-        """Return how columns become features, as for a table; None unless all have names."""
+        """Return how columns become features, as in a table; None unless names are distinct."""
         names = self.names or ()
         if not names or len({name for name in names if type(name) is str}) < len(names):
             return None
@@ -118,7 +118,7 @@ class ColumnLayout:
         return FeatureMap(columns, list(names), "refuse").content()
 
     def require(self, found: ColumnLayout, name: str = "X") -> None:
-        """Reject X if the number, names or order of its columns differ."""
+        """Reject X if its columns differ from this layout in number, name or order."""
         if found.count != self.count:
             message = (
                 f"{name} has {found.count:,} columns, but the model was trained on {self.count:,}"
@@ -258,7 +258,7 @@ class LabeledMatrix:
 
     @property
     def order(self) -> IntArray:
-        """The row indices, first of P, then of U, then of known negatives."""
+        """The row indices of P, then of U, then of known negatives."""
         masks = self.positive, ~(self.positive | self.negative), self.negative
         return np.concatenate([np.flatnonzero(mask) for mask in masks])
 
@@ -359,7 +359,7 @@ def read_svmlight(
     zero_based : bool, default=False
         Whether features are numbered from 0.
     features : int, optional
-        Number of columns. Default: the largest feature index in the file.
+        Number of columns. Default: up to the largest feature index in the file.
 
     Returns
     -------

@@ -62,11 +62,11 @@ class Ranking:
     rows : array of int
         The row numbers in X, from 0.
     index : array or pandas.Index
-        The labels of these rows: the ids, or the index of a DataFrame, or row numbers.
+        The labels of these rows: the ids, the index of a DataFrame, or row numbers.
     result : RankResult
-        The ranking as the command represents it.
+        The ranking in the form that ``resvm rank`` uses.
     model : Model
-        The model that scored the rows: the one you passed, or a new one, which you can save.
+        The model that scored the rows: the one you passed, or a new one that you can save.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Ranking:
         return f"<ranking of {len(self):,} rows: {', '.join(first)}{', ...' * (len(self) > 3)}>"
 
     def _repr_html_(self) -> str:
-        """Return the first rows as a table, for notebooks."""
+        """Return the top rows as an HTML table, for notebooks."""
         columns = {
             name: values
             for name, values in self.listing.head(HTML_ROWS).by_column().items()
@@ -123,7 +123,8 @@ class Ranking:
         Returns
         -------
         pandas.DataFrame
-            One row per ranked row, indexed by ``index``, so that it joins the ranked DataFrame.
+            One row per ranked row, indexed by ``index``, so that it can be joined with the
+            DataFrame that was ranked.
 
         Raises
         ------
@@ -152,12 +153,12 @@ class Ranking:
         Parameters
         ----------
         path : str or path-like
-            The file, which is replaced if it exists.
+            The file to write; an existing file is replaced.
 
         Raises
         ------
         FileError
-            If writing failed.
+            If the file cannot be written.
         """
         from resvm_cli.commands.rank.report import render_page
         from resvm_cli.files.atomic import whole_file
@@ -167,12 +168,12 @@ class Ranking:
 
     @property
     def listing(self) -> Listing:
-        """The rows and their columns."""
+        """The ranked rows and their columns."""
         return self.result.listing
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about the result; those that need attention were also warnings."""
+        """Notes about the result; those that need attention were also issued as warnings."""
         return tuple(map(str, self.result.notes))
 
     @property
@@ -182,7 +183,7 @@ class Ranking:
 
     @property
     def promise(self) -> FdrEstimate | None:
-        """The contamination of P and U, and the precision of the list."""
+        """The estimated contamination of P and U, and the expected precision of the list."""
         return self.result.fdr_estimate
 
     @property
@@ -192,12 +193,12 @@ class Ranking:
 
     @property
     def reasons(self) -> tuple[Reasons, ...]:
-        """What counts for and against the first ``why`` rows."""
+        """What counts for and against each of the top ``why`` rows."""
         return self.result.reasons
 
     @property
     def importance(self) -> tuple[FeatureImportance, ...]:
-        """The features as ``Model.importance`` lists them; empty unless requested."""
+        """The features as returned by ``Model.importance``; empty unless requested."""
         return self.result.importance
 
     @property
@@ -232,12 +233,12 @@ class Ranking:
 
     @property
     def rank_low(self) -> IntArray | None:
-        """Lower ends of the 95 % intervals of ranks; None without intervals."""
+        """The lower ends of the 95 % intervals for the ranks; None without intervals."""
         return self.listing.low
 
     @property
     def rank_high(self) -> IntArray | None:
-        """Upper ends of the 95 % intervals of ranks; None without intervals."""
+        """The upper ends of the 95 % intervals for the ranks; None without intervals."""
         return self.listing.high
 
     @property
@@ -271,7 +272,7 @@ class Ranking:
         Returns
         -------
         str
-            A header and one line per row; without a header for jsonl.
+            A header (except for jsonl) and one line per row.
         """
         return b"".join(format_ranking(form, self.listing)).decode("utf-8", "surrogateescape")
 
@@ -318,19 +319,19 @@ def rank(
     """Rank unlabeled rows, best first, or known positives, most suspicious first.
 
     Each row is scored only by members of the ensemble that have not seen it. If you give neither
-    ``model`` nor parameters of the ensemble nor ``auto=False``, good settings are searched for as
-    with ``auto=True``.
+    ``model`` nor parameters of the ensemble nor ``auto=False``, ``rank`` searches for good settings
+    as with ``auto=True``.
 
     {parameters}
 
     Returns
     -------
     Ranking
-        The rows in order, with values, probabilities and expected precision.
+        The ranked rows, with decision values, probabilities and expected precision.
 
     {raises}
     ModelError
-        If ``model`` was trained on other rows.
+        If ``model`` was trained on different rows.
 
     Warns
     -----
@@ -415,7 +416,7 @@ def _request(
 
 
 def _by_column(found: RankResult, data: MemoryData) -> RankResult:
-    """Number the features in a ranking from 0, like columns."""
+    """Number the features in a ranking from 0, like the columns of X."""
     first = 0 if data.zero_based else 1
     importance = (replace(one, feature=one.feature - first) for one in found.importance)
     reasons = []

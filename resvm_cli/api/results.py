@@ -1,4 +1,4 @@
-"""Models and tuning results of the API functions, and models from files."""
+"""Models that API functions train or load, and their predictions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BAD_ROWS = [
 ]
 THRESHOLD = (
     "float, optional",
-    "Rows with a larger decision value are predicted positive. Default: the model's.",
+    "Rows with a larger decision value are predicted positive. Default: the model's threshold.",
 )
 # Manifest entries that describe the model's files, not the model itself.
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
@@ -72,7 +72,7 @@ class OutOfBagRows:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained ensemble, which predicts rows and can be saved for the command line.
+    """A trained ensemble that predicts rows and can be saved for the command line.
 
     ``fit`` and ``load`` return models.
 
@@ -81,14 +81,14 @@ class Model:
     oob : OutOfBagRows or None
         Out-of-bag decision values of the training rows, if ``fit`` was called with ``oob=True``.
     notes : tuple of str
-        Notes about the training; those that need attention were also warnings.
+        Notes about training; those that need attention were also issued as warnings.
     jobs : int or None
         Number of threads for predictions. None: as many as there are cores.
     columns : ColumnLayout or None
         The number and names of the training columns; None if the model was loaded and was not
         trained on a table or a DataFrame.
     stored : StoredModel
-        The model as the commands represent it.
+        The model in the form that the commands use.
 
     Examples
     --------
@@ -138,9 +138,10 @@ class Model:
 
     @property
     def n_features(self) -> int:
-        """Number of columns; if trained on files, counted up to the last one with a value."""
+        """Number of columns; for a model trained on files, up to the last one that has a value."""
         counted = int(self.stored.manifest["n_features"])
-        return counted - 1 if self.stored.ensemble.is_precomputed else counted  # the serial number
+        # rows of a precomputed kernel also have a serial number
+        return counted - 1 if self.stored.ensemble.is_precomputed else counted
 
     @property
     def n_models(self) -> int:
@@ -161,7 +162,7 @@ class Model:
 
     @property
     def table(self) -> OutOfBag | None:
-        """Out-of-bag values that are saved with the model."""
+        """The out-of-bag values that are saved with the model."""
         return self.stored.out_of_bag
 
     @cached_property
@@ -184,9 +185,9 @@ class Model:
             return list(parallel.run(apply, blocks, self.jobs or parallel.available_cores()))
 
     def _require_features(self, matrix: Any, rows: Rows) -> None:
-        """Reject rows with the wrong number of features, if the model stores the right number.
+        """Reject rows that lack features or have features that the model was not trained on.
 
-        Sparse rows may omit features as lines of a file do; columns of zeros at the end are fine.
+        Sparse rows may omit features, like lines of a file; extra columns of zeros are accepted.
         """
         n_columns, n_features = matrix.shape[1], self.n_features
         wrong = n_columns < n_features and not hasattr(matrix, "tocsr")
@@ -223,7 +224,7 @@ class Model:
 
     @documented(parameters=ROWS, raises=BAD_ROWS)
     def decision_values(self, X: Matrix) -> FloatArray:
-        """Return decision values by the model's rule, as ``resvm predict`` writes them.
+        """Return decision values under the model's rule, as ``resvm predict`` writes them.
 
         {parameters}
 
@@ -238,7 +239,7 @@ class Model:
 
     @documented(parameters=[*ROWS, entry("threshold", *THRESHOLD)], raises=BAD_ROWS)
     def predict(self, X: Matrix, threshold: float | None = None) -> IntArray:
-        """Return 1 if the decision value exceeds the threshold, else -1.
+        """Return 1 for each row whose decision value exceeds the threshold, else -1.
 
         {parameters}
 
@@ -281,8 +282,9 @@ class Model:
         Raises
         ------
         ModelError
-            If the probability cannot be estimated: P and U overlap and ``contamination_unl`` is not
-            given, or the model has no out-of-bag values of P (bagging, cwsvm, older versions).
+            If the probability cannot be estimated because P and U overlap and
+            ``contamination_unl`` is not given, or because the model has no out-of-bag values for P
+            (bagging, cwsvm, older versions).
         """
         fractions = contamination_pos, contamination_unl
         check_contamination(*fractions)
@@ -310,7 +312,7 @@ class Model:
 
     @documented(parameters=ROWS, raises=BAD_ROWS)
     def member_values(self, X: Matrix) -> FloatArray:
-        """Return the decision value of each member: rows x members.
+        """Return the decision value of each member for each row.
 
         {parameters}
 
@@ -339,26 +341,27 @@ class Model:
         positive_label: Label | None = None,
         negative_label: Label | None = None,
     ) -> tuple[FeatureImportance, ...]:
-        """Return the features by permutation importance out of bag, largest first.
+        """Return the features in order of out-of-bag permutation importance, largest first.
 
-        Importance is the mean drop in the members' ROC AUC of P against U, for any kernel but a
-        precomputed one. Correlated features are permuted together.
+        Importance is the mean drop in the members' ROC AUC of P against U when the feature is
+        permuted. Correlated features are permuted together. Any kernel except a precomputed one can
+        be used.
 
-        The labels, groups and weights must be those of ``fit``.
+        The labels, groups and weights must be the ones that were passed to ``fit``.
 
         {parameters}
 
         Returns
         -------
         tuple of FeatureImportance
-            Each has ``feature`` (a column number, from 0), ``name`` (of the column, or its
+            Each has ``feature`` (a column number, from 0), ``name`` (the column's name or
             number), ``importance``, ``deviation`` (the standard deviation over members) and
             ``group`` (the same for correlated features).
 
         Raises
         ------
         ModelError
-            If the model was trained on other rows, or its kernel is precomputed.
+            If the model was trained on different rows, or its kernel is precomputed.
         ValueError
             If every member has seen all of P, as in bagging and cwsvm.
         """
@@ -376,7 +379,7 @@ class Model:
 
     @documented(**SAVING)
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
-        """Write a model directory, which ``load`` and the commands read.
+        """Write a model directory that ``load`` and the commands can read.
 
         {parameters}
 

@@ -1,11 +1,11 @@
 """The model directory: ``manifest.json``, ``members/00000.model ...`` and ``out_of_bag.tsv``.
 
-``out_of_bag.tsv`` contains out-of-bag values of known positives and of rows of U, if the members
-were trained on bags; it is read only when a threshold needs it. Files are not trusted: sizes and
-digests are checked before parsing, file names are computed instead of taken from the manifest, and
-links are not followed. Formats 1 to 3 can be read. Format 3 is written only if the model uses what
-format 2 lacks: several scalings or kernels, quantile scaling, feature weights, known negatives, the
-encoding of table columns, or a digest of groups.
+If the members were trained on bags, ``out_of_bag.tsv`` contains out-of-bag values for known
+positives and rows of U; it is read only when they are needed. Files are not trusted: sizes and
+digests are checked before parsing, file names are computed rather than taken from the manifest, and
+links are not followed. Formats 1 to 3 can be read. Format 3 is written only if the model uses
+something that format 2 lacks: several scalings or kernels, quantile scaling, feature weights, known
+negatives, the encoding of table columns, or a digest of groups.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KIND = "resvm-model"
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 28
 MAX_NAME = 200
-MEMBERS_PER_TASK = 16  # a small member takes less time than its dispatch
+MEMBERS_PER_TASK = 16  # dispatching a small member takes longer than writing it
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class StoredModel:
     decision: DecisionRule
     ensemble: Ensemble
     out_of_bag: OutOfBag | None = None  # also None if it was not read
-    encoding: FeatureMap | None = None  # of table columns, if it was trained on a table
+    encoding: FeatureMap | None = None  # of table columns, if trained on a table
 
     @property
     def zero_based(self) -> bool:
@@ -77,12 +77,12 @@ class StoredModel:
 
     @property
     def last_feature(self) -> int:
-        """The largest feature index of the training data."""
+        """The largest feature index in the training data."""
         return int(self.manifest["n_features"]) - (1 if self.zero_based else 0)
 
 
 def check_model_target(path: str, *, force: bool) -> None:
-    """Reject a path to which a model must not be written, before any work is done."""
+    """Check that a model may be written to this path, before any work is done."""
     target = require_parent(path)
     if not target.name:
         raise ParameterError(
@@ -130,7 +130,7 @@ def require_parent(path: str) -> Path:
 
 
 def _is_only_a_model(path: Path) -> bool:
-    """Whether this directory contains a model and nothing else, so that it may be replaced."""
+    """Whether this directory contains a model and nothing else and may be replaced."""
     try:
         if set(os.listdir(path)) - {MANIFEST, MEMBERS, OUT_OF_BAG}:
             return False
@@ -149,9 +149,9 @@ def save_model(
     out_of_bag: OutOfBag | None = None,
     workers: int = 1,
 ) -> dict[str, Any]:
-    """Write the member files and return the manifest: ``description`` plus one entry per member.
+    """Write a model and return its manifest: ``description`` plus an entry for each file.
 
-    Threads format and write several members at a time.
+    Several threads (``workers``) format and write members at the same time.
     """
     with whole_directory(
         path, may_replace=lambda target: force and _is_only_a_model(target)
@@ -264,7 +264,7 @@ def described_scalings(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 def stored_encoding(manifest: dict[str, Any]) -> FeatureMap | None:
     """Return how a model encodes the columns of tables; None if it was trained on plain features.
 
-    Raises ValueError if the manifest, which is not trusted, contains something else.
+    Raises ValueError if the manifest, which is not trusted, contains an invalid encoding.
     """
     if "encoding" not in manifest:
         return None
@@ -324,9 +324,9 @@ def stored_plan(stored: StoredModel, path: str) -> ModelPlan:
 
 
 def require_checked(data: dict[str, Any], path: str) -> None:
-    """Reject a model or part of an older version that counted the rows of U without reading them.
+    """Reject a model or part from an older version that counted rows of U without reading them.
 
-    Its digest of U is computed from text, so it cannot be compared with rows.
+    Its digest of U was computed from text, so it cannot be compared with a digest of rows.
     """
     if data["unlabeled"].get("sampled"):
         raise ModelError(

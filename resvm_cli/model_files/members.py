@@ -1,9 +1,9 @@
 """Member files: text in LIBSVM's model format, written without loss and read defensively.
 
 LIBSVM's own writer keeps only 8 digits of each value in a support vector, and its loader crashes on
-damaged files. We check digests before parsing. A support vector is a line ``coefficient index:value
-...``, which the svmlight tokenizer can read. Members share support vectors, so each distinct line
-is parsed only once.
+damaged files, so we check digests before parsing. Each support vector is a line ``coefficient
+index:value ...``, which the svmlight tokenizer can read. Members share support vectors, so each
+distinct line is parsed only once.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MEMBERS = "members"
 MAX_WEIGHTS_LINE = 1 << 30
 MAX_ENTRIES = 1 << 22  # of rows whose text is kept: 30 to 90 MB
 TRAIN_AGAIN = "copy the model again, or train it again"
-# The first line of a member that weights features. LIBSVM's loader stops at it and prints the word.
+# Starts a member file with feature weights. LIBSVM's loader stops at this word and prints it.
 WEIGHTS = b"multiply_features_by "
-LIBSVM_NAMES = {"poly": "polynomial"}  # the other kernels have the same names
+LIBSVM_NAMES = {"poly": "polynomial"}  # other kernels have the same names as in LIBSVM
 # The header lines after the kernel; the limited number of digits keeps counts below 2^63.
 _REST_OF_HEAD = re.compile(
     rb"\nnr_class 2\ntotal_sv ([0-9]{1,18})\nrho ([^\s_]+)\nlabel 1 -1"
@@ -49,7 +49,7 @@ def member_name(number: int) -> str:
 
 
 def member_entry(text: bytes) -> dict[str, Any]:
-    """Return the entry of a member in a manifest or record: digest, size, support vectors."""
+    """Return a member's entry in a manifest or record: digest, size, number of support vectors."""
     found = _REST_OF_HEAD.search(text)
     return {
         "sha256": hashlib.sha256(text).hexdigest(),
@@ -79,9 +79,9 @@ def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
 
 
 def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
-    """Yield functions that return each member's text, which any thread may call.
+    """Yield, for each member, a function that returns its text; any thread may call it.
 
-    A row that several members share is formatted only once, unless the rows are too many to keep
+    A row that several members share is formatted only once, unless there are too many rows to keep
     the text of all of them.
     """
     for members in _chunks(ensemble):
@@ -93,7 +93,7 @@ def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
 
 
 def _chunks(ensemble: Ensemble) -> Iterator[range]:
-    """Split the members into ranges whose rows have at most ``MAX_ENTRIES``, shared or not."""
+    """Split the members into ranges of at most ``MAX_ENTRIES``; a row counts once per member."""
     total = len(ensemble.members)
     if len(ensemble.pool.values) <= MAX_ENTRIES:
         yield range(total)
@@ -112,7 +112,7 @@ def _chunks(ensemble: Ensemble) -> Iterator[range]:
 def _format_member(
     ensemble: Ensemble, number: int, used: IntArray, text: bytes, ends: IntArray
 ) -> bytes:
-    """Return a member's text; ``text`` has the rows with the numbers in ``used``."""
+    """Return a member's text; ``text`` contains the rows with the numbers in ``used``."""
     member, kernel = ensemble.members[number], ensemble.kernel_of(number)
     size = len(member.support)
     head = [*_kernel_lines(kernel), "nr_class 2", f"total_sv {size}", f"rho {member.rho!r}"]
@@ -137,7 +137,7 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
 def parse_members(
     texts: Iterable[tuple[str, bytes]], groups: Sequence[Group], single: bool
 ) -> Ensemble:
-    """Parse the named texts of all members; each kernel must match that of the member's group.
+    """Parse the named texts of all members; each member's kernel must be its group's.
 
     Texts are read one at a time, and only distinct rows are kept in memory.
     """
@@ -180,7 +180,7 @@ def _parse_lines(shared: Any) -> Rows:
 
 
 def _parse_member(text: bytes, head: bytes, shared: Any) -> Member:
-    """Parse one member, with support vectors as line numbers; raise ValueError if invalid."""
+    """Parse a member, with line numbers as support vectors; raise ValueError if it is invalid."""
     weights, start = _parse_weights(text)
     stop = start + len(head)
     found = _REST_OF_HEAD.match(text, stop) if text.startswith(head, start) else None

@@ -1,4 +1,4 @@
-"""The table of out-of-bag values of rows of P and U that is stored with a model."""
+"""The table of out-of-bag values for rows of P and U that is stored with a model."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MAX_DIGITS = 18
 
 @dataclass(frozen=True, eq=False)
 class OutOfBag:
-    """Rows, numbered from 1, and their decision values from members whose bags lack them."""
+    """Rows, numbered from 1, and their decision values from members that have not seen them."""
 
     positive: npt.NDArray[np.bool_]  # true for P
     rows: IntArray
     values: FloatArray  # decision values under the votes rule
     means: FloatArray | None  # None in format 1
     members: IntArray  # the number of such members
-    negative: npt.NDArray[np.bool_]  # true for known negatives; other rows belong to U
+    negative: npt.NDArray[np.bool_]  # true for known negatives; the remaining rows are in U
 
     def negatives_by(self, rule: RuleName) -> FloatArray:
         """Return the decision values of known negatives under this rule."""
@@ -49,7 +49,7 @@ class OutOfBag:
         return None if values is None else (values[self.positive], values[self.unlabeled])
 
     def format(self) -> bytes:
-        """Format as text, one line per row, with numbers that read back exactly."""
+        """Format as text, one line per row, with numbers that can be read back exactly."""
         assert self.means is not None
         columns = zip(
             np.where(self.positive, "P", np.where(self.negative, "N", "U")).tolist(),
@@ -95,7 +95,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool =
     if entry is None:
         why, hint = _why_missing(manifest["method"])
         raise ModelError(
-            f"{path}: contains no out-of-bag values of known positives: {why}",
+            f"{path}: contains no out-of-bag values for known positives: {why}",
             Message(hint + ", or set {threshold} to a number"),
         )
     name = f"{path}/{OUT_OF_BAG}"
@@ -126,12 +126,12 @@ def fitted_classes(
     contamination_pos: float | None,
     contamination_unl: float | None,
 ) -> ClassMixture | None:
-    """Fit the classes of P and U to a model's out-of-bag values; None if there are too few."""
+    """Fit a class mixture to a model's out-of-bag values; return None if there are too few."""
     values = None if table is None else table.by(rule)
     if table is None or values is None:
         why, hint = _why_missing(method)
         raise ModelError(
-            f"the model cannot estimate probabilities, as it has no out-of-bag values: {why}",
+            f"the model cannot estimate probabilities because it has no out-of-bag values: {why}",
             Message(hint),
         )
     from resvm_cli.metrics.class_mixture import ClassMixture  # imports scipy, which is slow

@@ -1,8 +1,8 @@
 """Parts of a model on disk: ``part.json``, plus a text and a record for each finished member.
 
-A record is written after its text, and both are written atomically: a killed process leaves a part
-with fewer members, but never a damaged part. Only one process writes a part; readers check every
-digest.
+A record is written after its text, and both are written atomically, so a killed process can leave a
+part with members missing, but never a damaged part. Only one process writes to a part, and readers
+check every digest.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class MemberRecord:
 
 
 class PartDirectory:
-    """A directory for one range of a model's members, with those that are finished."""
+    """A directory for a range of a model's members; it contains those that are finished."""
 
     def __init__(self, path: str, header: dict[str, Any]) -> None:
         self.path = path
@@ -94,7 +94,7 @@ class PartDirectory:
                 what = "contains a part of another model, or different members of this model"
                 raise ParameterError(
                     "{path}: {what}",
-                    "repeat the command unchanged, choose another {output}, or remove it",
+                    "repeat the command unchanged, choose another {output}, or remove this part",
                     path=path,
                     what=f"{what}: {', '.join(differing)} differ" if differing else what,
                 )
@@ -126,7 +126,7 @@ class PartDirectory:
         return [n for n in self.members if not os.path.lexists(_record_name(self.path, n))]
 
     def unfinished(self) -> list[int]:
-        """The members that still have to be trained because they are missing or damaged."""
+        """Return the members that are missing or damaged and still have to be trained."""
         left = []
         for number in self.members:
             try:
@@ -179,7 +179,7 @@ def _read_header(path: str) -> dict[str, Any]:
 
 
 def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
-    """Return the parts of a model in order, with notes; reject gaps, overlaps and other models."""
+    """Return a model's parts in order, with notes; reject gaps, overlaps and foreign parts."""
     parts = sorted(map(PartDirectory.read, paths), key=lambda part: part.members.start)
     first = parts[0]
     require_checked(first.description["data"], first.path)
@@ -209,7 +209,7 @@ def join_parts(paths: Sequence[str]) -> tuple[list[PartDirectory], list[str]]:
 
 
 def _differing(there: dict[str, Any], here: dict[str, Any], within: str = "") -> list[str]:
-    """Return the keys in which two descriptions differ; for the data, the keys within it."""
+    """Return the keys whose values differ between two descriptions, including keys in ``data``."""
     found: list[str] = []
     for key in {**there, **here}:
         if there.get(key) != here.get(key):
@@ -233,7 +233,7 @@ def _missing_members(parts: Sequence[PartDirectory], total: int) -> list[int]:
     for part in parts:
         if part.members.start < end:
             raise ModelError(
-                f"{part.path}: starts at member {part.members.start}, but another part has the"
+                f"{part.path}: starts at member {part.members.start}, but another part has"
                 f" members up to {end - 1}",
                 "omit one of these parts",
             )
@@ -266,7 +266,7 @@ def _are_row_numbers(judged: list[Any]) -> bool:
 
 
 def _is_value(value: Any) -> bool:
-    """Whether this may be a decision value; its square must be finite."""
+    """Whether this is a valid decision value; its square must be finite."""
     return type(value) is float and abs(value) < MAX_VALUE
 
 
@@ -278,7 +278,7 @@ def _is_task(task: Any) -> bool:
 
 
 def is_blank(directory: Path) -> bool:
-    """Whether a directory is empty, except for leftovers of a killed process."""
+    """Whether a directory is empty, except for leftovers from a killed process."""
     names = [name for name in os.listdir(directory) if not name.startswith(TEMPORARY)]
     return names in ([], [MEMBERS]) and not (names and os.listdir(directory / MEMBERS))
 
@@ -299,14 +299,14 @@ def _refuse_other_content(directory: Path) -> None:
 
 
 def check_part_target(path: str) -> None:
-    """Reject a path to which a part must not be written, before any work is done."""
+    """Check that a part may be written to this path, before any work is done."""
     require_parent(path)
     if not os.path.lexists(f"{path}/{HEADER}"):
         _refuse_other_content(Path(path))
 
 
 def remove_part(path: str) -> None:
-    """Remove a part, its header last, so that an interrupted removal can be recognized."""
+    """Remove a part; the header goes last, so that an interrupted removal can be recognized."""
     if os.path.lexists(f"{path}/{HEADER}"):
         PartDirectory.read(path)
     else:

@@ -1,11 +1,11 @@
-"""What the estimators share: fitting, tuning and predicting with the engine of the commands.
+"""What the estimators share: fitting, tuning and predicting with the same engine as the commands.
 
 ``y`` has two labels: one for known positives and one for unlabeled rows. The positive one is
-``positive_label``, or else the larger: 1 rather than 0 or -1, True rather than False.
+``positive_label``, or else the larger of the two: 1 rather than 0 or -1, True rather than False.
 ``classes_`` is sorted and ``decision_function`` is positive for ``classes_[1]``, as scikit-learn
-expects; ``score_samples`` is larger for likelier positives whatever the labels. The parameters are
-the options of ``resvm train`` (docs/commands/train.md), and ``random_state`` is its seed: the same
-rows give a byte-for-byte identical model.
+expects; ``score_samples`` is larger for likelier positives, whatever the labels. The parameters are
+the options of ``resvm train`` (docs/commands/train.md), and ``random_state`` is its seed. With the
+same rows, parameters and seed, the model is byte-for-byte identical.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         Warns
         -----
         ResultWarning
-            If the result needs attention; ``notes_`` has these and other notes.
+            If the result needs attention; ``notes_`` contains all notes, including these.
         ConvergenceWarning
             If members stopped at the solver's iteration limit.
         """
@@ -198,7 +198,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> FloatArray:
         """Return a number for each row, above 0 if its predicted label is ``classes_[1]``.
 
-        It is the decision value minus the threshold, negated if ``positive_label_`` is
+        It is the decision value minus the threshold, or its negative if ``positive_label_`` is
         ``classes_[0]``. To rank rows, use ``score_samples``.
 
         {parameters}
@@ -228,14 +228,14 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         array of float
             Above ``threshold_`` if the row is predicted positive.
         """
-        rows = self._rows(X)  # first, because it checks that there is a model
+        rows = self._rows(X)  # first, because this checks that there is a model
         return self.model_.decision_values(rows)
 
     score_samples = decision_values
 
     @documented(parameters=ROWS)
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return labels: ``positive_label_`` if the decision value exceeds the threshold.
+        """Return labels: ``positive_label_`` where the decision value exceeds the threshold.
 
         {parameters}
 
@@ -254,7 +254,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """Return the probability of each class, for new rows from the same distribution as U.
 
         ``contamination_unl`` must be set. The predicted label need not have the larger probability,
-        because the threshold is not based on it.
+        because the threshold is not based on probabilities.
 
         {parameters}
 
@@ -291,7 +291,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
         Accuracy, the score of other classifiers, would reward a model for predicting that
         unlabeled positives are negative. The ROC AUC, unlike ``pu_score``, needs no threshold, and
-        the model with the best area on P and U can be expected to be the best on positives and
+        the model with the best ROC AUC on P and U can be expected to be the best on positives and
         negatives.
 
         Parameters
@@ -315,7 +315,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
     @documented(**SAVING)
     def save(self, path: PathName, *, force: bool = False) -> None:
-        """Write the model directory that the commands read.
+        """Write a model directory that the commands can read.
 
         {parameters}
 
@@ -382,9 +382,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             self.oob_members_ = model.oob.members
 
     def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any, Any]:
-        """Return the rows, labels for the engine, and the labels that mark known rows."""
+        """Return the rows, their labels, and the labels of known positives and known negatives."""
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        refuse_lossy(X, "X")  # after scikit-learn's own checks, with their own messages
+        refuse_lossy(X, "X")  # after scikit-learn's checks, which have their own messages
         refuse_lossy(y, "y")
         require_same_order(X, y)
         negative = self.negative_label
@@ -402,7 +402,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         return rows
 
     def _fractions(self) -> dict[str, float | None]:
-        """Return contamination_pos and contamination_unl; None stands for an estimate."""
+        """Return contamination_pos and contamination_unl; None means that it is estimated."""
         values = {name: getattr(self, name, None) for name in FRACTIONS}
         found = {name: None if each == ESTIMATE else each for name, each in values.items()}
         check_contamination(*found.values())

@@ -39,7 +39,7 @@ OWN = {
     "random_state": (
         "int, RandomState, Generator or None, default=0",
         "The seed: the same seed and data give a byte-for-byte identical model. A generator is used"
-        " to draw a seed; None stands for a random one.",
+        " to draw a seed; None means a random seed.",
     ),
 }
 ATTRIBUTES = {
@@ -47,19 +47,19 @@ ATTRIBUTES = {
     "positive_label_": ("label", "The label in ``classes_`` that marks known positives."),
     "model_": ("resvm_cli.Model", "The trained ensemble."),
     "threshold_": ("float", "Rows with a larger decision value are predicted positive."),
-    "decision_": ("{'votes', 'mean'}", "How decision values are computed."),
+    "decision_": ("{'votes', 'mean'}", "The rule that computes decision values."),
     "n_models_": ("int", "Number of members."),
-    "notes_": ("tuple of str", "Notes about the training; some were also issued as warnings."),
+    "notes_": ("tuple of str", "Notes about training; some were also issued as warnings."),
     "oob_decision_values_": (
         "array of float",
-        "Decision values of the training rows, from members that have not seen them; nan if all"
-        " have. Only if ``oob`` is true.",
+        "Decision values of the training rows, from members that have not seen them; nan for"
+        " rows that every member has seen. Only if ``oob`` is true.",
     ),
     "oob_members_": (
         "array of int",
         "How many members have not seen each training row. Only if ``oob`` is true.",
     ),
-    "tuning_": ("resvm_cli.Tuning", "The trials; set by ``tune``."),
+    "tuning_": ("resvm_cli.Tuning", "The trials, set by ``tune``."),
     "n_features_in_": ("int", "Number of columns."),
     "feature_names_in_": ("array of str", "Names of the columns, if X is a DataFrame."),
 }

@@ -2,7 +2,7 @@
 
 ``pu_roc_auc`` is the default because it needs no threshold and preserves the order of models. If
 the known positives are a random sample of all positives, the expected ROC AUC of P against U is
-``1/2 + (1 - b) (AUC - 1/2)``, where AUC is the area of positives against negatives and b is the
+``1/2 + (1 - b) (AUC - 1/2)``, where AUC is that of positives against negatives and b is the
 fraction of positives in U.
 """
 
@@ -78,9 +78,10 @@ def pu_roc_auc(
     """Score a fitted classifier by its ROC AUC of known positives against unlabeled rows.
 
     This is the chance that a known positive has a larger decision value than an unlabeled row. It
-    needs no negatives and no threshold. Positives among the unlabeled rows pull it toward 1/2 for
-    every model alike. The best model is still the best one, but the area understates how well it
-    separates positives from negatives. Pass it as ``scoring`` to any scikit-learn tool.
+    needs no negatives and no threshold. Positives among the unlabeled rows pull it toward 1/2 by
+    the same factor for every model. The best model still has the best score, but this score
+    understates how well the model separates positives from negatives. Pass ``pu_roc_auc`` as
+    ``scoring`` to any scikit-learn tool.
 
     Parameters
     ----------
@@ -89,10 +90,10 @@ def pu_roc_auc(
     X : array, sparse matrix or DataFrame
         One row per example; the estimator must not have been fitted on any of them.
     y : array of labels
-        The two labels that the estimator was fitted with. The area is the same whichever of them
-        marks known positives.
+        The two labels that the estimator was fitted with. The score does not depend on which of
+        them marks known positives.
     sample_weight : array, optional
-        Weight of each row. Pairs of rows are then drawn in proportion to these weights.
+        Weight of each row. A pair of rows counts in proportion to the product of their weights.
 
     Returns
     -------
@@ -133,7 +134,7 @@ def pu_score(
     Recall is computed over the known positives. The score has no upper bound, and it is
     proportional to precision x recall if the known positives are a random sample of all positives.
     It depends on the threshold, so use it to choose one; to compare models by their ranking, use
-    ``pu_roc_auc``. Pass it as ``scoring`` to any scikit-learn tool.
+    ``pu_roc_auc``. Pass ``pu_score`` as ``scoring`` to any scikit-learn tool.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ def pu_score(
         The two labels that the estimator was fitted with.
     positive_label : label, optional
         The label of known positives. Default: the ``positive_label`` of the estimator, or of the
-        one inside a pipeline, search or calibration; if that is not set, the larger label.
+        estimator inside a pipeline, search or calibration; if it is not set, the larger label.
     sample_weight : array, optional
         Weight of each row, for both the recall and the fraction.
 
@@ -200,9 +201,10 @@ class PUStratifiedKFold(StratifiedGroupKFold):
     """Split rows into random folds with the same fraction of known positives and a fixed seed.
 
     It differs from ``StratifiedKFold`` in four ways. It shuffles rows by default, because P often
-    precedes U. It rejects more folds than there are known positives, because a fold without any has
-    no score. It keeps groups together if you pass them. It orders each training set so that its
-    first n rows also have the same fraction of known positives, which ``learning_curve`` needs.
+    precedes U. It rejects more folds than there are known positives, because a fold without known
+    positives has no score. It keeps groups together if you pass them. It orders each training set
+    so that its first n rows also have the same fraction of known positives, which
+    ``learning_curve`` needs.
 
     Parameters
     ----------
@@ -260,7 +262,7 @@ class PUStratifiedKFold(StratifiedGroupKFold):
         Raises
         ------
         ValueError
-            If a label has fewer rows, or rows of fewer groups, than there are folds.
+            If a label has fewer rows, or rows from fewer groups, than there are folds.
         """
         names, labels = np.unique(np.asarray(y), return_inverse=True)
         units = np.arange(len(labels)) if groups is None else np.asarray(groups)
@@ -281,7 +283,7 @@ class PUStratifiedKFold(StratifiedGroupKFold):
 
 
 def _interleaved(rows: IntArray, labels: IntArray, rng: Any) -> IntArray:
-    """Return the rows in an order in which every prefix has the same label fractions."""
+    """Return the rows in an order that gives every prefix the same label fractions."""
     place = np.empty(len(rows))
     for label in np.unique(labels):
         (at,) = np.nonzero(labels == label)

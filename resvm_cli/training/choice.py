@@ -1,8 +1,8 @@
 """What to train, as specified on the command line, in Python or in a ``best.json``.
 
-Tuning writes its parameters to ``best.json``. Format 1 has one setting; format 2 has several, whose
-members are pooled by weight. In format 3, a setting may have its own kernel, scaling and feature
-weights.
+Tuning writes the parameters it chose to ``best.json``. Format 1 has one setting. Format 2 has
+several, whose members are pooled by weight. In format 3, a setting may have its own kernel, scaling
+and feature weights.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def training_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoi
 
 
 def ranking_choice(given: Mapping[str, Any]) -> tuple[TrainingChoice, ScaleChoice | None]:
-    """Return what a ranking trains: settings found by ``auto``, unless the user chose some."""
+    """Return what to train for a ranking: settings found by ``auto`` unless the user chose some."""
     chosen = any(given.get(name) is not None for name in (*ENDS_SEARCH, "auto"))
     if not chosen and given.get("method", "resvm") == "resvm":
         given = {**given, "auto": "committee"}
@@ -283,7 +283,7 @@ def merged(
 
 
 def stored_parameters(plan: ModelPlan | None, decision: RuleName) -> dict[str, Any]:
-    """Return the parameters that train the model of this plan again."""
+    """Return the parameters needed to train the model of this plan again."""
     if plan is None:
         return {}
     # quantiles can be used alongside another scaling of the data

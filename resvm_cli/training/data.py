@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class TrainingData(PUData):
-    """P and U in files, checked and summarized; close it once all rows have been fetched."""
+    """P and U in files, checked and summarized; close this once all rows have been fetched."""
 
     def __init__(self, source: TrainingInput, run: Run, *, keep_all: bool = False) -> None:
         """Read both sets; a large U is not kept in memory unless ``keep_all`` is true."""
@@ -57,8 +57,8 @@ class TrainingData(PUData):
         self.positives = Rows.empty()
         self._serials = SerialNumbers()
         self._qids: list[IntArray] = []  # in file order, only if groups are given by qid
-        self._repeated: RepeatedRows | None = None  # None: not searched for
-        # if P and U are two files; nan if a row has no label
+        self._repeated: RepeatedRows | None = None  # None: no search for repeated rows
+        # only if P and U are in two files; nan if a row has no label
         self._highest_label_pos, self._lowest_label_unl = -math.inf, math.inf
         keep_ids = source.keep_ids or source.drop_repeated or source.known_negatives is not None
         self._row_ids = RowIds(source.positive_ids, source.ids_file, keep=keep_ids)
@@ -115,7 +115,7 @@ class TrainingData(PUData):
         return PositiveWeights.from_values(values, self._weights.name)
 
     def ids(self) -> list[str]:
-        """Return the ids of P, U and known negatives; rows without one get their number."""
+        """Return the ids of P, U and known negatives, with row numbers for rows without an id."""
         rows, unlabeled, negative = self._sets.in_files()
         if tables := self._files.tables:  # tables may have dropped rows
             rows = tables[0].rows_of_file(rows)
@@ -129,11 +129,11 @@ class TrainingData(PUData):
         return [one or str(number) for one, number in zip(named, numbers.tolist(), strict=True)]
 
     def in_order(self, values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-        """Reorder one value per row from the order of the data to P, U, known negatives."""
+        """Reorder one value per row from data order to P, then U, then known negatives."""
         return self._sets.in_order(values, name)
 
     def groups(self) -> IntArray | None:
-        """Return one group number per row, first for P, then for U; None without groups."""
+        """Return one group number per row of P, U and known negatives; None without groups."""
         return self._groups
 
     @cached_property
@@ -157,7 +157,7 @@ class TrainingData(PUData):
         return self._file.unlabeled(self._sets)
 
     def fetch_unlabeled(self, numbers: IntArray) -> Rows:
-        """Return the rows of U with these ascending numbers."""
+        """Return the rows of U with these numbers, which must be ascending."""
         return self._file.fetch(numbers, self._sets)
 
     def read_alike(self, path: str) -> Iterator[Block]:
@@ -166,14 +166,14 @@ class TrainingData(PUData):
             yield from rows.blocks(with_comments=False, marked=False)
 
     def require_tables(self) -> None:
-        """Raise DataError unless P and U are tables, whose cells can be copied to an output."""
+        """Raise DataError unless P and U are tables, because only table rows can be annotated."""
         if not self._files.tables:
             raise DataError(
                 Message("{file}: {annotate} needs a table with columns", file=self._file.name)
             )
 
     def annotate(self, path: str, numbers: IntArray, results: dict[str, list[Any]]) -> None:
-        """Copy the rows with these numbers (P before U) to a table that also has the results."""
+        """Copy these rows (numbered with P before U) to a table, with the results as columns."""
         from resvm_cli.tables.notes import write_annotated
 
         sets = self._sets
@@ -289,7 +289,7 @@ class TrainingData(PUData):
         return labels
 
     def _negatives_of(self, block: Block, positive: BoolArray, label: float | None) -> BoolArray:
-        """Return which rows of a block are known negatives; none may be positive."""
+        """Return which rows of a block are known negatives; reject any that are also in P."""
         if self._negative_ids is not None:
             negative = self._negative_ids.add(block, self._file.name)
             if len(both := np.flatnonzero(negative & positive)):
@@ -328,7 +328,7 @@ class TrainingData(PUData):
 
     def _summarize(self, summary: DataSummary, rows: Rows) -> None:
         summary.add(rows)
-        # statistics of one labeled file are added at the end, P first
+        # for a single labeled file, statistics are added at the end, P first
         self._learn(rows, positive=summary is self.summary_pos, stats=self.input.data is None)
 
     def _learn(self, rows: Rows, *, positive: bool, stats: bool = True) -> None:
@@ -338,7 +338,7 @@ class TrainingData(PUData):
             self._extremes.add(rows, positive=positive)
 
     def _drop_repeated(self) -> None:
-        """Drop rows of U that are identical to a known row or have its id; this reads U again."""
+        """Drop rows of U that are identical to a known row or share its id; this reads U again."""
         repeated = RepeatedRows(Rows.concatenate([self.positives, self.negatives]))
         kept: list[Rows] = []
         self.summary_unl = DataSummary()
@@ -361,11 +361,11 @@ class TrainingData(PUData):
         self._learn(self.negatives, positive=False)
         if not self.summary_unl.n_rows:
             raise DataError(
-                f"{self._file.name}: every row of U repeats a row of P; no other rows are left"
+                f"{self._file.name}: every row of U duplicates a known row; no other rows are left"
             )
         numbers = self._sets.rows_of_file(np.flatnonzero(dropped))
         known = "rows of P" if not len(self.negatives) else "rows of P or known negatives"
-        self.notes.append(f"{len(numbers):,} rows of U repeat {known} and are left out")
+        self.notes.append(f"{len(numbers):,} rows of U duplicate {known} and are left out")
         left_out = np.zeros(self._sets.n_file, bool)
         left_out[numbers] = True
         self._sets = replace(self._sets, left_out=left_out)

@@ -30,7 +30,7 @@ from resvm_cli.running.run import Run
 
 # How many rows at the top of the ranking to examine: a fraction of U, with a minimum.
 TOP_FRACTION, TOP_ROWS = 0.02, 10
-# How many members, and rows of each set, are used to compare unscaled and scaled features.
+# How many members, and rows each of P and U, are used to compare scaled and unscaled features.
 ADVISING_MEMBERS, ADVISING_ROWS = 10, 1000
 NEARLY_EMPTY = 0.25  # fraction of the median number of entries in a row of P
 CELLS_AT_ONCE = 1 << 20  # rows times members
@@ -38,7 +38,7 @@ CELLS_AT_ONCE = 1 << 20  # rows times members
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagSummary:
-    """The out-of-bag results over all members, and the decision rule derived from them."""
+    """The out-of-bag results of all members, and the decision rule derived from them."""
 
     groups: tuple[Group, ...]  # standardized
     decision: DecisionRule
@@ -49,7 +49,7 @@ class OutOfBagSummary:
     def from_values(
         cls, plan: ModelPlan, rule: RuleName, sample: OutOfBagSample, values: FloatArray
     ) -> OutOfBagSummary:
-        """Summarize each member's values on the rows it has not seen, members x rows."""
+        """Summarize each member's values (members x rows) for the rows it has not seen."""
         groups = plan.groups()
         decision = DecisionRule.plain(rule, single=plan.single)
         if not len(sample):
@@ -114,7 +114,7 @@ def _standardized(group: Group, values: FloatArray) -> Group:
 
 @dataclass(frozen=True)
 class ExpectedPerformance:
-    """A model's threshold with its out-of-bag rates, and how well it separates P from U."""
+    """A model's threshold with its out-of-bag rates, and how well the model separates P from U."""
 
     rule: RuleName
     threshold: Threshold
@@ -171,7 +171,7 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
 
 
 def _scaling_advice(data: PUData, part: Part) -> list[Text]:
-    """Advise scaling by the same rule as ``check``, if it improves the out-of-bag ROC area.
+    """Advise scaling as ``check`` does, but only if it improves the out-of-bag ROC area.
 
     Scaled and unscaled features are compared with rbf members at the default penalty, because
     linear members and large penalties are very slow on unscaled features.
@@ -216,7 +216,7 @@ def _scaling_advice(data: PUData, part: Part) -> list[Text]:
 
 
 def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
-    """Warn if rows with few entries lead the ranking: the model has learned what is missing."""
+    """Warn if rows with few entries lead the ranking: the model may rank by what is missing."""
     _, values = _values(table, rule)
     if len(values) < 2 * TOP_ROWS:
         return []
@@ -229,7 +229,7 @@ def _empty_rows(data: PUData, table: OutOfBag, rule: RuleName) -> list[Text]:
         return []
     return [
         Message(
-            "rows of U with few features lead the ranking (median of the first {count}:"
+            "rows of U with few features lead the ranking (median of the top {count}:"
             " {at_top:.0f}; of P: {usual:.0f}); try a smaller {w_pos}, or normalize the rows to"
             " equal length",
             count=len(top),

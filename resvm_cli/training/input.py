@@ -1,4 +1,4 @@
-"""The files of P, U and known negatives: how they are given and opened, and which rows they hold.
+"""The files of P, U and known negatives: how they are specified and opened, and their rows.
 
 A member needs only n_unl rows of U. The first pass records file offsets in constant memory; later
 passes fetch the drawn rows. A small U stays in memory instead.
@@ -54,13 +54,13 @@ class TrainingInput:
     scale: ScaleChoice | None = None
     groups: str | None = None  # a file with one group name per row, or "qid"
     weights: str | None = None  # a file with the confidence in each row of P
-    positive_ids: str | None = None  # with data: a file of the ids in P, instead of a label
+    positive_ids: str | None = None  # with data: a file of the ids of P, instead of a label
     known_negatives: str | None = None  # a file of known negatives
     negative_label: float | None = None  # with data: the label of known negatives
-    negative_ids: str | None = None  # with data: a file of their ids, instead of a label
+    negative_ids: str | None = None  # with data: a file of the ids of known negatives
     ids_file: str | None = None  # a file of all row ids; None: ids are trailing comments
     allow_missing: bool = False  # accept listed ids that no row has
-    drop_repeated: bool = False  # drop rows from U that are also in P
+    drop_repeated: bool = False  # drop rows of U that duplicate a known row
     keep_ids: bool = False
     precomputed: bool = False  # rows are kernel values; index 0 holds their serial number
     table: TableReading = field(default_factory=TableReading)  # how to read tables
@@ -81,7 +81,7 @@ class TrainingInput:
                 )
 
     def _rules(self) -> Iterator[tuple[bool, str, str]]:
-        """Yield whether each rule is broken, with the error message and the advice, if any."""
+        """Yield for each rule whether it is broken, the error message, and advice, if any."""
         yield from self._rules_for_two_files() if self.data is None else self._rules_for_data()
         listed = self.positive_ids is not None or self.negative_ids is not None
         unused = self.allow_missing and not listed
@@ -147,7 +147,7 @@ class TrainingInput:
         return self.negative_label is not None or bool(self.table.roles.negative_labels)
 
     def for_kernel(self, name: KernelName) -> TrainingInput:
-        """Return the input for this kernel, without automatic scaling if that would do harm."""
+        """Return the input for this kernel, without automatic scaling if it would do harm."""
         kernel = kernels.Kernel(name)
         if kernel.is_precomputed and self.scale not in (None, "auto"):
             raise ParameterError(
@@ -166,14 +166,14 @@ class TrainingInput:
 
 @dataclass(frozen=True, eq=False)
 class RowSets:
-    """The rows of P, U and known negatives, in one labeled file or in a file for each set."""
+    """The rows of P, U and known negatives, in one labeled file or in a separate file each."""
 
     n_file: int  # number of rows in the file that contains U
     n_pos: int
     n_neg: int = 0
     # with one labeled file: which of its rows are in P, and which are known negatives
     known: tuple[BoolArray, BoolArray] | None = None
-    left_out: BoolArray | None = None  # which rows of that file are dropped from U
+    left_out: BoolArray | None = None  # which rows of the file of U are dropped from U
 
     @property
     def n_unlabeled(self) -> int:
@@ -187,7 +187,7 @@ class RowSets:
 
     @cached_property
     def outside(self) -> BoolArray | None:
-        """A mask of the rows in the file of U that are not in U; None if there are none."""
+        """A mask of the rows in the file of U that are not in U; None if all rows are in U."""
         if self.known is None:
             return self.left_out
         outside = self.known[0] | self.known[1]
@@ -203,7 +203,7 @@ class RowSets:
         return numbers + np.searchsorted(before, numbers, "right")
 
     def in_files(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the row numbers of P, U and known negatives, each in its own file."""
+        """Return the row numbers of P, U and known negatives within the files that contain them."""
         unlabeled = self.rows_of_file(np.arange(self.n_unlabeled))
         if self.known is None:
             return np.arange(self.n_pos), unlabeled, np.arange(self.n_neg)
@@ -220,7 +220,7 @@ class RowSets:
         return np.concatenate([positive, unlabeled, negative])
 
     def in_order(self, values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
-        """Reorder one value per row from the order of the data to P, U, known negatives."""
+        """Reorder one value per row from data order to P, then U, then known negatives."""
         if len(values) != self.n_rows:
             raise DataError(
                 f"{name}: {len(values):,} lines, but the data has {self.n_rows:,} rows",
@@ -230,7 +230,7 @@ class RowSets:
 
 
 class SerialNumbers:
-    """Checks the serial numbers of precomputed kernel rows as they are read, then the largest."""
+    """Checks serial numbers of precomputed kernel rows: each when read, the largest at the end."""
 
     def __init__(self) -> None:
         self._largest, self._location = 0, ""
@@ -257,7 +257,7 @@ class SerialNumbers:
 def require_not_positive(
     name: str, negatives: Block, positives: Rows, ids: Sequence[str], precomputed: bool
 ) -> None:
-    """Reject a known negative that has the id of a row of P, or no id and the same content.
+    """Reject a known negative with the id of a row of P or, if either has none, the same content.
 
     ``ids`` lists the ids of all rows, P first and known negatives last.
     """
@@ -267,13 +267,13 @@ def require_not_positive(
     equal = EqualRows.find(negatives.rows, [positives], precomputed=precomputed)
     for content, of_p in zip(equal.found.tolist(), equal.numbers.tolist(), strict=True):
         for row in np.flatnonzero(equal.contents == content).tolist():
-            if not (own[row] and of_pos[of_p]):  # different molecules may have equal features
+            if not (own[row] and of_pos[of_p]):  # different molecules may have identical features
                 pairs.append((row, of_p))
     if pairs:
         row, of_p = min(pairs)
         which = f"'{own[row]}'" if own[row] else f"row {of_p + 1:,}"
         raise DataError(
-            f"{name}:{negatives.lines[row]}: this known negative is also {which} of P",
+            f"{name}:{negatives.lines[row]}: this known negative is also in P, as {which}",
             "a row cannot be both: remove it from the known negatives or from P",
         )
 
@@ -366,10 +366,10 @@ class OpenedFiles:
 
 
 class UnlabeledFile:
-    """The file that contains U; a single labeled file also contains all other rows."""
+    """The file that contains U and, if only one labeled file is given, all other rows."""
 
     def __init__(self, rows: RowInput, source: TrainingInput, max_kept: float) -> None:
-        """Rows of U stay in memory if they have at most ``max_kept`` nonzeros."""
+        """Rows of U stay in memory if they have at most ``max_kept`` nonzeros in total."""
         self.rows = rows
         self.name = rows.name
         self._zero_based = source.zero_based
@@ -389,7 +389,7 @@ class UnlabeledFile:
             self._index.n_rows += len(block)
 
     def keep(self, rows: Rows, n_nonzeros: int) -> None:
-        """Keep more rows of U in memory, or none if they have too many nonzeros in total."""
+        """Keep these rows of U in memory, or none at all if U has too many nonzeros."""
         if self.kept is not None:
             self.kept.append(rows)
             if n_nonzeros > self._max_kept:
@@ -411,7 +411,7 @@ class UnlabeledFile:
             raise self._changed()
 
     def fetch(self, numbers: IntArray, sets: RowSets) -> Rows:
-        """Return the rows of U with these ascending numbers."""
+        """Return the rows of U with these numbers, which must be ascending."""
         if self.kept is not None:
             if len(self.kept) != 1:
                 self.kept = [Rows.concatenate(self.kept)]
@@ -439,7 +439,7 @@ def max_kept(limit_mb: float | None) -> float:
 
 
 def _chosen(blocks: Iterable[Rows], numbers: IntArray) -> Rows:
-    """Return the rows with these ascending numbers, counted over all blocks."""
+    """Return the rows with these ascending numbers, counted across all blocks."""
     parts: list[Rows] = []
     before = 0
     for rows in blocks:

@@ -1,8 +1,8 @@
 """How many threads, and how many members at a time, a memory limit allows.
 
-The estimates depend on sizes alone: rows in memory, kernel matrices of bags, support vectors for
-scoring. Using fewer threads or a smaller solver cache, or training members in rounds, does not
-affect the result.
+The estimates depend only on the sizes of the rows in memory, of the kernel matrices of bags, and of
+the support vectors used for scoring. Using fewer threads or a smaller solver cache, or training
+members in rounds, does not affect the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from resvm_cli.training.input import KEPT_BYTES
 
 # Below about this many multiplications, a second thread is not worth starting.
 SMALL_WORK = 1e8
-# Measured: estimates are 1.05 to 2 times the actual memory of a run.
+# In measurements, estimates were 1.05 to 2 times the memory that runs actually used.
 MARGIN = 1.15  # for memory that the allocator does not return
 BASE_BYTES = 60e6  # Python, numpy and the solvers
 MIN_CACHE_MB = 10.0
@@ -44,7 +44,7 @@ class MemoryEstimate(NamedTuple):
         return MARGIN * (self.held + self.per_thread) / 1e6
 
     def threads_within(self, limit_mb: float | None, wanted: int) -> int:
-        """Return how many threads fit, at most ``wanted``; 0 if not even one does."""
+        """Return how many threads fit into memory, at most ``wanted``; 0 if not even one fits."""
         if limit_mb is None:
             return wanted
         left = limit_mb * 1e6 / MARGIN - self.held
@@ -60,7 +60,7 @@ def work_of(plan: ModelPlan, data: PUData) -> float:
 def training_budget(
     plan: ModelPlan, data: PUData, run: Run, *, in_rounds: bool = False
 ) -> tuple[ModelPlan, ResourceBudget]:
-    """Return a plan, and as many threads for it as the work justifies and the memory allows.
+    """Return a plan and a budget: as many threads as the work justifies and the memory allows.
 
     The plan may get a smaller solver cache; ``in_rounds`` allows training members in rounds.
     """
@@ -88,7 +88,7 @@ def limit_too_small(run: Run, estimate: MemoryEstimate, advice: str) -> Paramete
 
 
 def training_estimate(plan: ModelPlan, data: PUData, members: int) -> MemoryEstimate:
-    """Estimate the memory for training if rows are fetched for this many members at a time."""
+    """Estimate the memory needed if rows are fetched for this many members at a time."""
     draws = sum(each.n_models * each.n_unl for each in plan.plans) / plan.n_models
     drawn = plan.rows_unl if plan.single else _distinct(plan.rows_unl, members * draws)
     return MemoryEstimate(
@@ -98,7 +98,7 @@ def training_estimate(plan: ModelPlan, data: PUData, members: int) -> MemoryEsti
 
 
 def held_bytes(data: PUData, n_pos: int, n_unl: float) -> float:
-    """Estimate the bytes for the program, the data, and this many rows prepared for training."""
+    """Estimate the bytes needed for the program, the data, and this many prepared rows."""
     length_pos, length_unl = _row_lengths(data)
     numbers = n_pos * length_pos + (n_unl + len(data.negatives)) * length_unl
     kept = data.summary_pos.n_nonzeros + data.n_kept + data.summary_neg.n_nonzeros
@@ -115,7 +115,7 @@ def bag_bytes(data: PUData, n_rows: float, bag_size: int, cache_mb: float) -> fl
 
 
 def _row_lengths(data: PUData) -> tuple[float, float]:
-    """Return the mean number of values in a row of P and of U, after scaling."""
+    """Return the mean numbers of values in a row of P and in a row of U, after scaling."""
     if data.scaling is not None and data.scaling.moves_zeros:
         return (len(data.scaling.indices),) * 2
     of_pos = data.summary_pos.n_nonzeros / max(1, len(data.positives))

@@ -1,7 +1,7 @@
 """Train a model on P and U that have already been read: its plan, members and manifest.
 
 Members may also be trained into part directories, which save each member when it is finished. A
-model joined from parts is byte-for-byte identical to that of a single run.
+model joined from parts is byte-for-byte identical to the model of a single run.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Text]:
 
 
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
-    """Return the manifest before members are trained. It contains no times, hosts or paths."""
+    """Return the manifest as it is before training. It contains no times, hosts or paths."""
     solvers = dict.fromkeys(each.solver for each in plan.plans)
     learned = [data.scaling_by(kind) for kind in plan.scalings]
     scalings: Any = [scaling.description() for scaling in learned if scaling is not None]
@@ -205,7 +205,7 @@ def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str
 def complete(
     description: dict[str, Any], summary: OutOfBagSummary, n_unconverged: int
 ) -> dict[str, Any]:
-    """Add everything that depends on all members to the manifest."""
+    """Add to the manifest everything that depends on all members."""
     groups = [
         {**setting, "shift": group.shift, "scale": group.scale}
         for setting, group in zip(description["groups"], summary.groups, strict=True)
@@ -219,7 +219,7 @@ def complete(
 
 
 def _remarks(plan: ModelPlan) -> list[Text]:
-    """Return notes about bags that are larger than their set, or that leave most of P out."""
+    """Return notes about bags with more rows than P or U has, or that leave most of P out."""
     if plan.method == "cwsvm":
         return []
     n_draws = sum(each.n_models * each.n_pos for each in plan.plans)
@@ -236,8 +236,8 @@ def _remarks(plan: ModelPlan) -> list[Text]:
         ]
     largest = max(plan.plans, key=lambda each: each.bag_size)
     return [
-        f"bags contain {name} = {size} rows of {which}, which has only {there}:"
-        " rows repeat (drawn with replacement)"
+        f"bags contain {name} = {size} rows of {which}, which has only {there}, so some rows are"
+        " drawn more than once"
         for name, size, there, which in (
             ("n_pos", largest.n_pos, plan.rows_pos, "P"),
             ("n_unl", largest.n_unl, plan.rows_unl, "U"),
@@ -287,8 +287,8 @@ def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
         if there["rows"] != here["rows"]:
             difference = f"{there['rows']:,} rows, but this data has {here['rows']:,}"
         elif there["sha256"] != here["sha256"]:
-            same = f"{here['rows']:,} rows, as in this data"
-            difference = f"{same}, but different rows or a different order"
+            same = f"{here['rows']:,} rows, as many as in this data"
+            difference = f"{same}, but they differ or are in a different order"
         else:
             continue
         raise ModelError(
@@ -300,7 +300,7 @@ def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
 
 
 def _require_same(name: str, there: object, here: object, path: str) -> None:
-    """Reject weights or groups that differ from those in training; None if there are none."""
+    """Reject weights, groups or known negatives that differ from those used in training."""
     if there == here:
         return
     if there is None:
@@ -421,7 +421,7 @@ def _assembled(
 
 
 def _text_of(part: PartDirectory, record: MemberRecord, kernel: Kernel) -> bytes:
-    """Return a member's text; reject one that cannot be read back, although its digest is right."""
+    """Return a member's text; reject text that cannot be parsed, even if its digest is right."""
     name, text = f"{part.path}/{member_name(record.number)}", part.text(record)
     read = parse_members([(name, text)], [Group(kernel, range(1))], single=False)
     if len(read.members[0].support) != record.entry["support_vectors"]:

@@ -1,8 +1,9 @@
-"""The rows that candidates are scored on, P and a sample of U: folds, ranges and kernel values.
+"""The rows that candidates are scored on, all of P and a sample of U, and their kernel values.
 
-Candidates share kernel values: dot products or distances between all rows are computed once, each
-kernel matrix once, and a bag's matrix is a submatrix of it. If this takes too much memory, kernel
-values are computed for each bag instead. The choice depends only on the number of rows.
+Candidates share kernel values: dot products or distances between all rows are computed only once,
+and so is each kernel matrix; the matrix of a bag is a submatrix. If the matrices do not fit into
+memory, kernel values are computed for each bag instead. This choice depends only on the number of
+rows and the memory limit.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Folds:
 
 
 def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.Bits) -> IntArray:
-    """Assign groups, largest first, each to the fold with the fewest rows of P, then of U."""
+    """Assign each group, largest first, to the fold with fewest rows of P (of U if it has no P)."""
     _, index = np.unique(groups, return_inverse=True)
     index = index.reshape(-1)
     sizes_pos = np.bincount(index[:n_positives], minlength=index.max() + 1)
@@ -101,13 +102,13 @@ def _grouped(groups: IntArray, n_positives: int, n_folds: int, bits: randomness.
 
 
 class SharedKernels:
-    """P and U, and values that kernels share if these fit into memory; only rows are pickled."""
+    """P and U, with shared kernel values if these fit into memory; only the rows are pickled."""
 
     def __init__(
         self, positives: Rows, unlabeled: Rows, gram_mb: float, gamma: float = 1.0
     ) -> None:
         self._gram_mb = gram_mb
-        self.gamma = gamma  # the value of "scale" for these rows
+        self.gamma = gamma  # the value of gamma="scale" for these rows
         self.positives = positives.without_zeros()
         self.unlabeled = unlabeled.without_zeros()
         self.rows = Rows.concatenate([self.positives, self.unlabeled])
@@ -124,20 +125,20 @@ class SharedKernels:
         return SharedKernels, (self.positives, self.unlabeled, self._gram_mb, self.gamma)
 
     def unshared(self) -> SharedKernels:
-        """Return the same rows without room for shared values."""
+        """Return the same rows without shared kernel values."""
         return SharedKernels(self.positives, self.unlabeled, 0.0, self.gamma)
 
     @contextmanager
     def trainer(
         self, kernel: Kernel, run: Run, *, weighted: bool = False
     ) -> Iterator[KernelTrainer]:
-        """Yield a trainer; members with feature weights (``weighted``) share no values."""
+        """Yield a trainer; members with feature weights (``weighted``) share no kernel values."""
         run = replace(run, jobs=1)
         if weighted or not self.shares_kernels:
             yield KernelTrainer(self, run)
             return
         shared = self._shared_values(kernel)
-        if kernel.name == "linear" or kernel.is_precomputed:  # products are kernel values
+        if kernel.name == "linear" or kernel.is_precomputed:  # the products are kernel values
             yield KernelTrainer(self, run, shared)
             return
         # large arrays are reused: allocating pages costs more than filling them
@@ -155,7 +156,7 @@ class SharedKernels:
         self._free.append(values)
 
     def _shared_values(self, kernel: Kernel) -> FloatArray:
-        """Return the products that a kernel needs; for rbf, minus the squared distances."""
+        """Return the products that a kernel needs; for rbf, the negative squared distances."""
         key = kernel.name if kernel.name == "rbf" or kernel.uses_minimum else "products"
         with self._lock:
             if key not in self._shared:
@@ -171,7 +172,7 @@ class KernelTrainer:
     """Trains members with one kernel and scores rows with them.
 
     If the kernel values of all rows are given, a bag's values are a submatrix of them. Otherwise
-    they are computed for each bag, as training and prediction do.
+    they are computed for each bag, as in training and prediction.
     """
 
     def __init__(self, kernels: SharedKernels, run: Run, values: FloatArray | None = None) -> None:
@@ -183,7 +184,7 @@ class KernelTrainer:
     def ensemble_values(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None = None
     ) -> Iterator[FloatArray | ResvmError]:
-        """Yield each ensemble's member values, members x rows, or the error that prevented them.
+        """Yield each ensemble's member values (members x rows), or the error that occurred.
 
         All ensembles must have the same bags. Without ``rows``, all rows are scored, P before U.
         """
@@ -217,7 +218,7 @@ class KernelTrainer:
             yield _values(parts, lines) if isinstance(parts, list) else parts
 
     def _lines_of(self, values: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the kernel values of all rows with these rows, cached for all bags of a fold."""
+        """Return the kernel values between all rows and ``rows``, cached for the bags of a fold."""
         if self._lines is None or self._lines[0] is not rows:
             self._lines = rows, np.take(values, rows, axis=1)
         return self._lines[1]
@@ -240,12 +241,12 @@ class KernelTrainer:
                 yield Predictor(ensemble).member_values(scored).T
 
 
-# Of some members: the rows, owners and coefficients of all support vectors, and each rho.
+# For some members: the rows, owners and coefficients of their support vectors, and each rho.
 _Support: TypeAlias = tuple[IntArray, IntArray, FloatArray, FloatArray]
 
 
 def _support(solved: smo.Solved, line: int, members: range) -> _Support:
-    """Return the support vectors of these members; raise SolverError if one has no solution."""
+    """Return the support vectors of these members; raise SolverError if any has no solution."""
     solved.require_sound(line)
     used = np.flatnonzero(solved.coefficients[line])
     owners = np.searchsorted(solved.bags.starts, used, "right") - 1 + members.start
@@ -254,7 +255,7 @@ def _support(solved: smo.Solved, line: int, members: range) -> _Support:
 
 
 def _values(parts: Sequence[_Support], lines: FloatArray) -> FloatArray:
-    """Return each member's values on some rows, given their kernel values with all rows."""
+    """Return each member's values for the rows whose kernel values with all rows are ``lines``."""
     rows, owners, coefficients, rho = map(np.concatenate, zip(*parts, strict=True))
     uses = SupportIndex.from_entries(rows, owners, coefficients, len(lines), len(rho))
     sums = np.zeros((len(rho), lines.shape[1]))
@@ -265,12 +266,12 @@ def _values(parts: Sequence[_Support], lines: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class TuningSample:
-    """The rows that candidates are scored on, with the data's scaling and others to try.
+    """The rows that candidates are scored on, in the data's scaling and in others to try.
 
-    Known negatives follow the rows of U and are scored as rows of U.
+    Known negatives follow the rows of U and are scored like rows of U.
     """
 
-    scaled: Mapping[ScalingName | None, SharedKernels]  # None: like the data
+    scaled: Mapping[ScalingName | None, SharedKernels]  # None: the data's scaling
     folds: Folds
     positive_weights: PositiveWeights | None = None
     rows_neg: int = 0
@@ -281,7 +282,7 @@ class TuningSample:
 
     @classmethod
     def from_data(cls, data: PUData, settings: TuningSettings, run: Run) -> TuningSample:
-        """Take all of P and draw rows of U."""
+        """Take all of P and draw a sample of U."""
         for method in settings.methods if data.positive_weights is not None else ():
             require_weighted_draws(method)
         require_negatives(settings.base, data)
@@ -329,7 +330,7 @@ class TuningSample:
         return len(self.kernels.unlabeled)
 
     def largest_bag(self, settings: TuningSettings) -> int:
-        """Return the largest number of rows in any candidate's bag, extended ranges included."""
+        """Return the largest number of rows that a bag can have, even after ranges are extended."""
         if settings.search == "informed":
             candidates = self.informed(settings)
         else:
@@ -347,7 +348,7 @@ class TuningSample:
         seed: int = 0,
         weights: PositiveWeights | None = None,
     ) -> Plan:
-        """Return the plan for this many rows of P, U and known negatives, or else for all rows."""
+        """Return the plan for this many rows of P, U and known negatives, by default for all."""
         n_pos, n_unl, n_neg = sizes or (self.rows_pos, self.rows_unl, self.rows_neg)
         params = candidate.parameters(settings.base, settings.scored_members, n_pos, n_unl)
         return resolve_defaults(
@@ -357,14 +358,14 @@ class TuningSample:
         )
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
-        """Return ranges for the smallest sets on which this method's candidates are trained."""
+        """Return ranges for the smallest P and U that this method's candidates are trained on."""
         n_pos, n_unl = self.rows_pos, self.rows_unl
         if not settings.oob:
             folds = self.folds.numbers
             n_pos -= int(np.bincount(folds[: self.rows_pos]).max())
             n_unl -= int(np.bincount(folds[self.rows_pos :][:n_unl]).max())
         axes = settings.axes
-        if len(settings.methods) > 1:  # a range applies to the methods with that parameter
+        if len(settings.methods) > 1:  # a range applies to the methods that have the parameter
             axes = tuple(axis for axis in axes if axis.name in axes_of(method))
         return default_space(
             method,
@@ -390,7 +391,7 @@ class TuningSample:
 def within_memory(
     data: PUData, sample: TuningSample, settings: TuningSettings, run: Run
 ) -> tuple[TuningSample, Run]:
-    """Return the sample and the run, reduced to fit into the run's memory."""
+    """Return the sample and the run, reduced to fit into the memory limit."""
     kernels = sample.kernels
     if run.memory_mb is None:
         return sample, replace(run, jobs=run.workers())
@@ -409,8 +410,8 @@ def within_memory(
     if kernels.shares_kernels:
         run.notice(
             Message(
-                "{memory_mb} is too small for candidates to share kernel values: each bag computes"
-                " its own, which takes longer, and scores may differ in the last digits"
+                "{memory_mb} is too small for candidates to share kernel values; computing them for"
+                " each bag takes longer, and scores may differ in the last digits"
             )
         )
         scaled = {kind: each.unshared() for kind, each in sample.scaled.items()}

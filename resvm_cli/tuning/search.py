@@ -1,14 +1,14 @@
-"""How hyperparameters are searched, in which settings, and which trials are chosen.
+"""How hyperparameters are searched, which settings are tried, and which trials are chosen.
 
-A search is a generator: it yields candidates and is sent their trials. Nothing here trains, reads
-or writes, so a search is resumed by replaying its trials. Paper, section 4: an optimum on the edge
-of the searched region is not accepted. Ties are broken by cost: the smaller bag wins, then the
-smaller penalty, then the earlier trial.
+A search is a generator: it yields candidates and is sent their trials. Nothing here trains members
+or accesses files, so a search can be resumed by replaying its trials. An optimum on the edge of the
+searched region is not accepted (paper, section 4). Ties are broken by cost: the smaller bag wins,
+then the smaller penalty, then the earlier trial.
 
-No single setting is best on all data, and the setting with the best out-of-bag score is often the
-best by chance. So an informed search scores a fixed list of settings that work well on most data,
-with few members each, and the best are pooled, weighted by their scores (see docs/quality.md for
-the figures).
+No single setting is best on all data, and the setting with the best out-of-bag score is often best
+only by chance. Therefore, an informed search scores a fixed list of settings that work well on most
+data, with few members each. It then pools the best settings, weighted by their scores (see
+docs/quality.md for the figures).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from resvm_cli.tuning.space import AXIS_NAMES, Axis, Candidate, Space, parse_axi
 
 DEFAULT_MEMBERS = 50
 SCREENING_MEMBERS = 8  # members used to score an informed candidate
-MAX_SETTINGS = 6  # per committee; more take longer and are no better
-# Defaults of an informed search: the criterion that a committee ranks by, how many rows of U are
-# scored, and how much memory their kernel values may take.
+MAX_SETTINGS = 6  # per committee; a larger one takes longer and is no better
+# Defaults of an informed search: the criterion for ranking settings, how many rows of U are scored,
+# and how much memory kernel values may take.
 INFORMED: dict[str, Any] = {
     "search": "informed",
     "metric": "roc_auc_of_mean",
@@ -74,7 +74,7 @@ class TuningSettings(TuningParameters):
     base: MethodParameters = field(default_factory=MethodParameters)  # shared by all candidates
     axes: tuple[Axis, ...] = ()
     fixed: tuple[str, ...] = ()  # the parameters in base that the user chose
-    max_extensions: int = 3  # how many times ranges are extended
+    max_extensions: int = 3  # how many times ranges may be extended
     gram_mb: float = 1024.0  # memory for kernel values that candidates share
 
     @property
@@ -85,7 +85,7 @@ class TuningSettings(TuningParameters):
 
     @property
     def scored_members(self) -> int:
-        """The number of members with which a candidate is scored."""
+        """The number of members used to score a candidate."""
         n_models = self.n_models or DEFAULT_MEMBERS
         return min(n_models, SCREENING_MEMBERS) if self.search == "informed" else n_models
 
@@ -170,8 +170,8 @@ def informed_settings(
 ) -> tuple[Informed, ...]:
     """Return settings worth trying, the untuned one first.
 
-    Parameters named in ``fixed`` keep their value in ``base``. With ``quantiles``, scaling by
-    quantiles is tried too.
+    Parameters named in ``fixed`` keep their value from ``base``. With ``quantiles``, scaling by
+    quantiles is also tried.
     """
     kernel = Kernel(base.kernel)
     untuned = Informed(*_USUAL, 1.0, 1.0)
@@ -211,7 +211,7 @@ def informed_candidates(
     gamma_scale: Mapping[ScalingName | None, float],
     given: Sequence[str] = (),
 ) -> list[Candidate]:
-    """Return distinct candidates, the first setting first; axes in ``given`` limit their values."""
+    """Return distinct candidates, the first setting's first; axes in ``given`` limit values."""
     candidates: dict[Candidate, None] = {}
     for setting in settings:
         n_pos = default_n_pos(n_positives, setting.fraction)
@@ -244,17 +244,17 @@ def informed_candidates(
 
 
 def _by_kernel(candidates: list[Candidate]) -> list[Candidate]:
-    """Group candidates by kernel, so that they share its matrix; the first stays first."""
+    """Group candidates by kernel, so that they can share its matrix; the first stays first."""
     kernels = list(dict.fromkeys(candidate.kernel_key for candidate in candidates))
     return sorted(candidates, key=lambda candidate: kernels.index(candidate.kernel_key))
 
 
 @dataclass(frozen=True)
 class Scores:
-    """All criteria of a candidate and the spread of the selection criterion, as logged."""
+    """A candidate's values of all criteria and the spread of the selection criterion, as logged."""
 
     values: dict[str, float]
-    deviation: float  # of the criterion over folds
+    deviation: float  # standard deviation of the selection criterion over folds
     recall: float
     fraction_positive: float
     n_judged: int
@@ -262,12 +262,12 @@ class Scores:
 
 @dataclass(frozen=True)
 class Trial:
-    """A scored candidate, or why it has no score."""
+    """A candidate with its scores, or with the reason why it has none."""
 
     number: int
     candidate: Candidate
     n_models: int
-    score: float | None  # by the criterion of the search
+    score: float | None  # the value of the selection criterion
     scores: Scores | None = None
     error: str | None = None
 
@@ -302,7 +302,7 @@ class Outcome:
 
     best: Trial
     trials: tuple[Trial, ...]
-    edges: tuple[Message, ...] = ()  # a remark for each edge on which the best candidate lies
+    edges: tuple[Message, ...] = ()  # one for each edge that the best candidate is on
     extensions: int = 0
 
 
@@ -310,7 +310,7 @@ Search: TypeAlias = Generator[list[Candidate], list[Trial], "Outcome | None"]
 
 
 def search(space: Space, settings: TuningSettings, informed: Sequence[Candidate] = ()) -> Search:
-    """Yield candidates, receive trials, return the outcome; None if nothing could be scored."""
+    """Yield candidates, receive trials, and return the outcome, or None if none has a score."""
     if settings.search == "informed":
         trials = yield list(informed)
         best = winner(trials)

@@ -1,7 +1,7 @@
 """The search space: one axis per hyperparameter, given by the user or derived from the data.
 
-An axis is a list of values or an interval. It can be extended beyond its edges, within limits:
-bags with more rows than the data has are useless.
+An axis is a list of values or an interval. It can be extended beyond its edges, but only within
+limits: for example, a bag with more rows than the data has is useless.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from resvm_cli.svm.kernels import Kernel
 AXIS_NAMES = ("gamma", "degree", "coef0", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 LOG_AXES = ("gamma", "n_pos", "unl_per_pos", "w_pos", "c_unl")
 WHOLE_AXES = ("degree", "n_pos")
-WORDS = ("kernel", "feature_weights", "scale")  # parameters without an axis that candidates set
+WORDS = ("kernel", "feature_weights", "scale")  # parameters that candidates set without an axis
 GRID_POINTS = {"gamma": 5, "c_unl": 4, "w_pos": 3, "n_pos": 3, "unl_per_pos": 2}
 OTHER_GRID_POINTS = 3
 EDGE_FRACTION = 0.05  # paper, section 5: optima close to the edge are not accepted
@@ -77,7 +77,7 @@ class Axis:
         return self._kept(value)
 
     def edge(self, value: float) -> int:
-        """Return -1 or 1 if the value lies on the lower or the upper edge, else 0."""
+        """Return -1 or 1 if the value lies on the lower or upper edge, else 0."""
         if self.fixed:
             return 0
         if self.values:
@@ -91,7 +91,7 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
     def beyond(self, side: int) -> Axis | None:
-        """Return the adjacent part on one side, or None at the limit."""
+        """Return the adjacent interval or value on one side, or None at the limit."""
         if self.values:
             last, before = (self.values[0], self.values[1]) if side < 0 else self.values[:-3:-1]
             value = last * last / before if self.log else 2 * last - before
@@ -190,7 +190,7 @@ class Candidate:
 
     method: MethodName
     values: tuple[tuple[str, float], ...]  # in the order of AXIS_NAMES
-    # None: as in the parameters that all candidates share
+    # None: the value that all candidates share
     kernel: KernelName | None = None
     feature_weights: str | None = None
     scale: ScalingName | None = None
@@ -206,7 +206,7 @@ class Candidate:
 
     @property
     def kernel_key(self) -> tuple[object, ...]:
-        """A key that is equal for candidates with the same kernel matrix."""
+        """A key that candidates share if they have the same kernel matrix."""
         view = self.kernel, self.feature_weights, self.scale
         return *view, self["gamma"], self["degree"], self["coef0"]
 
@@ -244,7 +244,7 @@ class Space:
         return Candidate(self.method, tuple(zip(names, values, strict=True)))
 
     def largest(self, *, extended: bool) -> Candidate:
-        """Return the candidate with the largest bags, for the ranges as they are or extended."""
+        """Return the candidate with the largest bags, with ranges as they are or fully extended."""
         bags = ("n_pos", "unl_per_pos")
         ends = [axis.ceiling if extended else axis.high for axis in self.axes]
         return self.candidate(
@@ -253,12 +253,12 @@ class Space:
         )
 
     def grid(self) -> list[Candidate]:
-        """Return all combinations, ordered so that those with the same kernel are adjacent."""
+        """Return all combinations, ordered so that candidates with the same kernel are adjacent."""
         points = [axis.points() for axis in self.axes]
         return [self.candidate(values) for values in itertools.product(*points)]
 
     def edges(self, candidate: Candidate) -> list[tuple[Axis, int]]:
-        """Return the axes on whose edge a candidate lies, and on which side."""
+        """Return the axes on whose edges a candidate lies, and the side of each edge."""
         values = dict(candidate.values)
         sides = [(axis, axis.edge(values[axis.name])) for axis in self.axes]
         return [(axis, side) for axis, side in sides if side]
@@ -315,11 +315,11 @@ def default_space(
 def _defaults(
     n_positives: int, n_unlabeled: int, gamma_scale: float, all_of_p: bool
 ) -> tuple[Axis, ...]:
-    """Return ranges that include the best values on the paper's data, in order (docs/tuning.md)."""
+    """Return default ranges, which include the best values on the paper's data (docs/tuning.md)."""
     max_pos = float(n_positives)
     low_pos = min(max(3.0, float(n_positives // 15)), 100.0, max_pos)
     high_pos = max(low_pos, min(200.0, float(2 * n_positives // 3)))
-    # small bags may contain more rows of U per row of P
+    # small bags can have more rows of U per row of P
     high_ratio = min(20.0, n_unlabeled / (n_positives if all_of_p else high_pos))
     low_ratio = min(1.0, high_ratio)
     max_ratio = n_unlabeled / (n_positives if all_of_p else low_pos)

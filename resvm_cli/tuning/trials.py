@@ -1,8 +1,9 @@
 """Run trials: score candidates in threads, log them in order, and replay them on resume.
 
-The tasks of an array job share a round: the candidates that the search can propose before it needs
-scores. Each task writes its trials to its own file, so that no two nodes write to the same file.
-The final run reads these trials instead of scoring the candidates again.
+The tasks of an array job divide a round among themselves. A round consists of the candidates that
+the search can propose before it needs their scores. Each task writes its trials to its own file, so
+that no two nodes write to the same file. The final run reads these trials instead of scoring the
+candidates again.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import CandidateScorer
 
 TRIALS, TIMINGS, BEST = "trials.jsonl", "timings.jsonl", "best.json"
-MAX_BATCH = 8  # candidates of one kernel that one thread trains together
+MAX_BATCH = 8  # candidates with the same kernel that one thread trains together
 
 
 def _recorded_scores(record: dict[str, Any], metric: str) -> Scores | None:
-    """Return the scores of a logged trial; None if they are not numbers."""
+    """Return the scores of a logged trial, or None if any of them is not a number."""
     values = record.get("values")
     if not isinstance(values, dict) or metric not in values:
         return None
@@ -63,7 +64,7 @@ class KnownTrials:
         self._records = {_key(record["trial"]): record for record in records}
 
     def add(self, trial: Trial, seconds: float) -> dict[str, Any]:
-        """Add a trial; return the record that a task stores, without its trial number."""
+        """Add a trial and return its record, as a task stores it: without the trial number."""
         content = {name: value for name, value in trial.record.items() if name != "trial"}
         record = {"trial": content, "seconds": round(seconds, 4)}
         self._records[_key(content)] = record
@@ -81,7 +82,7 @@ def _key(record: dict[str, Any]) -> str:
 
 @dataclass(eq=False)
 class TrialLog:
-    """The finished trials in order, in memory and perhaps in a directory to resume from."""
+    """The finished trials in order, in memory and optionally in a directory to resume from."""
 
     settings: TuningSettings
     run: Run
@@ -174,7 +175,7 @@ def run_search(sample: TuningSample, method: MethodName, log: TrialLog) -> Outco
 
 
 def _trials(scorer: CandidateScorer, candidates: list[Candidate], log: TrialLog) -> Iterator[Trial]:
-    """Yield the trials of these candidates, from the log, from an array job, or scored now."""
+    """Yield the trials of these candidates: from the log, from an array job, or newly scored."""
     log.expect(len(candidates))
     n_logged = max(0, len(log.records) - len(log.trials))
     for candidate in candidates[:n_logged]:
@@ -193,7 +194,7 @@ def _trials(scorer: CandidateScorer, candidates: list[Candidate], log: TrialLog)
 def scored_trials(
     scorer: CandidateScorer, candidates: Sequence[Candidate], log: TrialLog
 ) -> Iterator[tuple[Trial, float]]:
-    """Yield each candidate's trial, with the next number in the log, and the time in seconds."""
+    """Yield each candidate's trial, numbered to continue the log, and its time in seconds."""
     batches = list(_batches(candidates))
 
     def name(number: int) -> str:
@@ -218,7 +219,7 @@ def _score_batch(
 
 
 def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
-    """Yield consecutive candidates of one kernel, a few at a time."""
+    """Yield consecutive candidates that have the same kernel, a few at a time."""
     for _, same in itertools.groupby(candidates, lambda candidate: candidate.kernel_key):
         of_kernel = list(same)
         for first in range(0, len(of_kernel), MAX_BATCH):
@@ -248,7 +249,7 @@ class TaskResult:
 
     n_scored: int
     n_candidates: int  # in all open rounds
-    missing: tuple[int, ...]  # tasks whose candidates have no scores yet
+    missing: tuple[int, ...]  # tasks with candidates that have no scores yet
 
 
 def run_array_task(

@@ -115,7 +115,7 @@ def tune(request: TuneRequest, run: Run) -> SearchResult:
             try:
                 found = _search_all(data, sample, log)
             except Interrupted:
-                text = "{n:,} trials are saved; continue with the same command and {resume:True}"
+                text = "{n:,} trials are saved; continue by adding {resume:True} to the command"
                 run.notice(Message(text, n=len(log.trials)))
                 raise
             directory.write(BEST, found.params)
@@ -139,7 +139,7 @@ def tune_task(request: TuneRequest, task: Share, run: Run) -> TaskResult:
 
 
 def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingChoice:
-    """Decide whether to scale and, for ``auto``, find settings out of bag; return the choice."""
+    """Decide whether to scale; for ``auto``, also choose settings by their out-of-bag scores."""
     settle_scaling(data, choice.params, run)
     if choice.auto is None:
         return choice
@@ -161,7 +161,7 @@ def _tune_quickly(data: PUData, choice: TrainingChoice, run: Run) -> SearchResul
     params, kept = choice.params, choice.kept
     if params.method != "resvm":
         raise ParameterError(
-            "{auto:True} scores out of bag, which {method:" + params.method + "} cannot do",
+            "{auto:True} scores out of bag, which {method:" + params.method + "} does not allow",
             "use tune, which can also use cross-validation",
         )
     settings = TuningSettings(
@@ -232,7 +232,7 @@ def _fixed_axes(params: MethodParameters, kept: Sequence[str]) -> Iterator[Axis]
 def _prepared(
     request: TuneRequest, run: Run
 ) -> Iterator[tuple[TuneRequest, TrainingData, TuningSample, Run]]:
-    """Yield the request for its kernel, the data, the sample, and the run, limited to memory."""
+    """Yield the request adapted to its kernel, the data, the sample, and a run that fits memory."""
     request = replace(request, source=request.source.for_kernel(request.base.kernel))
     with parallel.inner_threads_held(), silenced(), TrainingData(request.source, run) as data:
         for text in data.notes:
@@ -249,7 +249,7 @@ def _task_files(request: TuneRequest, settings: dict[str, Any]) -> TaskFiles:
 
 
 def _search_all(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResult:
-    """Search for every method."""
+    """Run the search for every method."""
     winners = []
     for method in log.settings.methods:
         outcome = run_search(sample, method, log)
@@ -264,7 +264,7 @@ def _search_all(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResu
 def _winner(
     outcome: Outcome, sample: TuningSample, settings: TuningSettings, data: PUData
 ) -> Winner:
-    """Return the outcome of a search as settings to train and content for best.json."""
+    """Return the winner of a search: the settings to train and the content of best.json."""
     chosen = _chosen(outcome, sample, settings)
     trial = chosen[0].trial
     assert trial.scores is not None
@@ -287,7 +287,7 @@ def _winner(
 
 
 def _chosen(outcome: Outcome, sample: TuningSample, settings: TuningSettings) -> list[Pooled]:
-    """Return the candidates that make up the model, the best first."""
+    """Return the candidates that make up the model, best first."""
     best = outcome.best
     if settings.committee > 1:
         return pooled(outcome.trials, settings.n_models, settings.committee)
@@ -300,7 +300,7 @@ def _chosen(outcome: Outcome, sample: TuningSample, settings: TuningSettings) ->
 
 
 def _settings(request: TuneRequest, data: PUData, sample: TuningSample) -> dict[str, Any]:
-    """Return everything that determines the trials; a run is resumed only if all of it is equal."""
+    """Return all that determines the trials; a run is resumed only if none of it has changed."""
     shared = {name: getattr(request.base, name) for name in SHARED_NAMES if name != "cache_mb"}
     return {
         "kind": "resvm-tuning",

@@ -1,8 +1,8 @@
 """Score how well a candidate separates P from U, on held-out folds or out of bag.
 
-Every criterion compares known positives with unlabeled rows, each scored by members that have not
-seen it. All candidates share the same folds and random streams, so that their scores differ because
-of their parameters and not by chance.
+Every criterion compares known positives with unlabeled rows, and each row is scored by members that
+have not seen it. All candidates share the same folds and random streams, so that their scores
+differ because of their parameters, not by chance.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ ROC_AREAS: tuple[MetricName, ...] = (
 class ScoredSample:
     """Rows of P, then of U, with decision values from members that have not seen them."""
 
-    positive: BoolArray  # whether it is a row of P
+    positive: BoolArray  # whether each row is in P
     values: FloatArray  # decision value d, with ties broken
     means: FloatArray  # the members' mean value
-    predicted: BoolArray  # whether predicted positive at the method's threshold
-    folds: IntArray  # the fold each row was held out in
+    predicted: BoolArray  # whether each row is predicted positive at the method's threshold
+    folds: IntArray  # the fold that each row was held out in
 
     @cached_property
     def by_value(self) -> ScoredLabels:
@@ -67,7 +67,7 @@ class ScoredSample:
 
 
 def score(rows: ScoredSample, metric: MetricName, *, by_folds: bool) -> Scores:
-    """Compute all criteria: the mean over folds if ``by_folds``, else once over all rows."""
+    """Compute all criteria, as means over folds if ``by_folds``, else over all rows at once."""
     folds = [rows.only(rows.folds == fold) for fold in np.unique(rows.folds)]
     usable = [fold for fold in folds if fold.positive.any() and not fold.positive.all()]
     parts = usable if by_folds else [rows]
@@ -86,7 +86,7 @@ def score(rows: ScoredSample, metric: MetricName, *, by_folds: bool) -> Scores:
 
 
 def criterion(rows: ScoredSample, name: MetricName) -> float:
-    """Compute one criterion; ``_of_mean`` ranks by mean values, others by d with ties broken."""
+    """Compute one criterion, by mean values if its name ends in ``_of_mean``, else by d."""
     if name == "roc_areas":
         return float(np.mean([criterion(rows, area) for area in ROC_AREAS]))
     if name == "pu_score":
@@ -114,13 +114,13 @@ class CandidateScorer:
         return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.sample.folds.groups)
 
     def trainer(self, candidate: Candidate, run: Run) -> AbstractContextManager[KernelTrainer]:
-        """Return a trainer for candidates of this kernel, scaling and weighting."""
+        """Return a trainer for candidates with this kernel, scaling and feature weighting."""
         plan = self.sample.plan(candidate, self.settings)
         kernels = self.sample.scaled[candidate.scale]
         return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
 
     def scores(self, candidates: Sequence[Candidate], run: Run) -> list[Scores | ResvmError]:
-        """Return each candidate's scores or the error that prevented them; all share one kernel."""
+        """Return each candidate's scores or error; all candidates must have the same kernel."""
         settings = self.settings
         with self.trainer(candidates[0], run) as trainer:
             decide_rows = self.out_of_bag_rows if settings.oob else self.held_out_rows
@@ -189,7 +189,7 @@ class CandidateScorer:
         rows: IntArray | None,
         scored: Callable[[Sequence[Problem], FloatArray], ScoredSample],
     ) -> list[ScoredSample | ResvmError]:
-        """Train on the kept rows and score ``rows``; candidates with equal bags share them."""
+        """Train on the kept rows and score ``rows``; identical bags are drawn only once."""
         found: dict[int, ScoredSample | ResvmError] = {}
         same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
         weights = self.sample.positive_weights
@@ -229,10 +229,11 @@ class CandidateScorer:
     def _score_out_of_bag(self, members: Sequence[Problem], values: FloatArray) -> ScoredSample:
         """Score each row with the members that have not seen it.
 
-        Bags contain a larger part of P than of U, and scores from few members vary more. So even
-        in a random ranking, rows of P would fill the top and the bottom. To avoid this, each row of
-        U is paired with a row of P and scored by members that have seen neither. Rows in every bag
-        are left out. The folds only show how much the criterion varies.
+        A bag contains a larger fraction of P than of U, so rows of P are scored by fewer members
+        and their scores vary more. Even in a random ranking, they would fill the top and the
+        bottom. To avoid this, each row of U is paired with a row of P and scored by members that
+        have seen neither. Rows that are in every bag are left out. The folds only show how much the
+        criterion varies.
         """
         rows = np.arange(self.sample.rows_pos + self.sample.rows_other)
         absent = UnseenMask(members, self._training_rows).all_unseen()

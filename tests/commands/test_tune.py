@@ -186,7 +186,7 @@ def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(problem, tmp_path):
         running.send_signal(signal.SIGINT)
         said = running.communicate()[1]
     assert running.returncode == 130
-    assert b"continue with the same command and --resume" in said
+    assert b"continue by adding --resume to the command" in said
     assert lines(tmp_path / "t")
     assert not (tmp_path / "t" / "best.json").exists()
 

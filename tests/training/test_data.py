@@ -223,7 +223,8 @@ def test_rows_of_p_in_u_are_noticed_and_can_be_dropped(files, name, kept, monkey
         assert "drop_repeated=True leaves them out of U" in told(data)
         assert data.n_unlabeled == 400
     with opened(files, name, drop_repeated=True) as dropped, opened(files, "rest.svm") as rest:
-        assert f"{400 - len(without)} rows of U repeat rows of P and are left out" in told(dropped)
+        said = f"{400 - len(without)} rows of U duplicate rows of P and are left out"
+        assert said in told(dropped)
         assert "are also in U" not in told(dropped) + told(rest)
         assert dropped.description() == rest.description()
         assert dropped.n_unlabeled == rest.n_unlabeled == len(without)
@@ -268,14 +269,14 @@ def test_ids_of_p_in_u_are_noticed_and_dropped_by_id(files):
     with opened(files, "other.svm", **options, keep_ids=True) as data:
         assert "5 rows of U have the id of a row of P" in told(data)
     with opened(files, "other.svm", **options, drop_repeated=True) as data:
-        assert "5 rows of U repeat rows of P and are left out" in told(data)
+        assert "5 rows of U duplicate rows of P and are left out" in told(data)
         data.input.check()
         assert data.ids() == [*ids[:20], *ids[25:]]
         assert same(data.fetch(np.arange(3)), Rows.from_dense(FEATURES[5:8] + 1))
 
 
 def test_a_u_of_nothing_but_p_is_refused_when_dropping(files):
-    with pytest.raises(DataError, match="every row of U repeats a row of P"):
+    with pytest.raises(DataError, match="every row of U duplicates a known row"):
         opened(files, "pos.svm", drop_repeated=True).close()
 
 

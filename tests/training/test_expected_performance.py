@@ -124,7 +124,7 @@ def test_rows_with_few_features_do_not_lead_rows_with_equal_values():
     assert _empty_rows(data, table, "mean") == []
     leading = replace(table, means=np.where(in_p | (rows <= 30), 1.0, 0.0))
     (note,) = _empty_rows(data, leading, "mean")
-    assert "median of the first 30: 1; of P" in str(note)
+    assert "median of the top 30: 1; of P" in str(note)
 
 
 def test_a_member_that_takes_long_is_told_of_once(monkeypatch):

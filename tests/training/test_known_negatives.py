@@ -128,11 +128,12 @@ def test_rows_of_u_that_were_tested_are_noted_and_can_be_left_out(files):
 def test_a_negative_that_is_also_positive_is_refused_by_name(files):
     with (files / "neg.svm").open("a") as file:
         file.write(line(3))
-    with pytest.raises(DataError, match=r"neg\.svm:16: this known negative is also 'r3' of P"):
+    with pytest.raises(DataError, match=r"neg\.svm:16: this known negative is also in P, as 'r3'"):
         opened(three(files))
     text = (files / "neg.svm").read_text().replace("# r3\n", "\n")
     (files / "neg.svm").write_text(text)
-    with pytest.raises(DataError, match=r"neg\.svm:16: this known negative is also row \d+ of P"):
+    said = r"neg\.svm:16: this known negative is also in P, as row \d+"
+    with pytest.raises(DataError, match=said):
         opened(three(files))
 
 

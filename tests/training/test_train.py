@@ -216,7 +216,7 @@ def test_gaps_and_overlaps_are_named(tmp_path):
     a, b, c = (str(tmp_path / name) for name in "abc")
     with pytest.raises(ModelError, match=r"5 of 12 members are missing: 3,8-11"):
         merge([a, b], str(tmp_path / "m"), Run())
-    with pytest.raises(ModelError, match="at member 6, but another part has the members up to 7"):
+    with pytest.raises(ModelError, match="at member 6, but another part has members up to 7"):
         merge([a, b, c], str(tmp_path / "m"), Run())
 
 

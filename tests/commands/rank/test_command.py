@@ -501,7 +501,7 @@ def test_a_model_of_other_data_is_refused_by_what_differs(problem, model, resvm,
     arguments = ("--model", model, "-q")
     ran = resvm("rank", *data(tmp_path), *arguments)
     assert ran.code == 4
-    assert "but different rows or a different order" in ran.err
+    assert "but they differ or are in a different order" in ran.err
     assert "leave --model out" in ran.err
     (tmp_path / "pos.svm").write_text("1 1:1\n")
     ran = resvm("rank", *data(tmp_path), *arguments)

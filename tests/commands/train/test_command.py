@@ -608,7 +608,7 @@ def test_dropping_rows_of_p_gives_the_model_of_a_u_without_them(problem, resvm, 
     dropped, plain = tmp_path / "dropped", tmp_path / "plain"
     ran = resvm("train", *options, "-U", tmp_path / "both.svm", "--drop-repeated", "-o", dropped)
     assert ran.code == 0, ran.err
-    assert "30 rows of U repeat rows of P and are left out" in ran.err
+    assert "30 rows of U duplicate rows of P and are left out" in ran.err
     assert resvm("train", *options, "-U", problem / "unl.svm", "-o", plain).code == 0
     for path in sorted(plain.rglob("*")):
         if path.is_file():
