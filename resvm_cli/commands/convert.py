@@ -312,7 +312,7 @@ def _remarks(request: ConvertRequest, rows: RowInput, n_rows: int) -> Iterator[T
         if "smiles" in name.lower():
             text += "; for fingerprints use {smiles_column} {column}"
         elif n_values == n_rows > 1 and request.like is None:
-            text += ", and every row has its own; if these are ids, use {id_column} {column}"
+            text += ", and every row has its own value; if these are ids, use {id_column} {column}"
         yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
     if request.like is None and categories and request.write_map is None:
         yield Message("use {map:FILE} to save the feature names for later use with {like:FILE}")

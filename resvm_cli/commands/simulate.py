@@ -180,7 +180,7 @@ def _write(
     features: FeatureMap | None,
     seed: int,
 ) -> SimulateResult:
-    """Write P, U, test rows and truth.csv into a new directory; for a table, features.json too."""
+    """Write P, U, test rows, truth.csv and, for a table, features.json into a new directory."""
     import numpy as np
 
     from resvm_cli.files.atomic import write_directory
@@ -280,4 +280,4 @@ def _show(result: SimulateResult) -> None:
     ):
         say_row(name, text)
     if not (result.test_pos and result.test_neg):
-        note("test.svm lacks a class, because no rows of it are left; draw smaller sets")
+        note("test.svm lacks a class because no rows of that class are left; draw smaller sets")

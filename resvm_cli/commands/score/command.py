@@ -102,7 +102,7 @@ def score(
     ),
     top: str = shared.method_option(
         "-k, --top K,K",
-        "Report precision, recall and enrichment in the first K rows.",
+        "Report precision, recall and enrichment in the top K rows.",
         default="10,100",
     ),
     bootstrap: int = shared.method_option(

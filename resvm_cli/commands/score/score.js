@@ -1,4 +1,4 @@
-/* The page of resvm score: figures, curves, a threshold to move, and how the page was made. */
+/* The page of resvm score: figures, curves, an adjustable threshold, and how the page was made. */
 
 const files = DATA.files, pu = DATA.pu, several = files.length > 1;
 const other = pu ? "unlabeled" : "negative";
@@ -26,7 +26,7 @@ if (!several) {
       make("span", {}, interval(files[0], name))))));
 }
 
-/* The points of a file for the slider: at index 0 nothing is predicted positive. */
+/* The slider's points for each file; at index 0, nothing is predicted positive. */
 const rates = files.map((one) => {
   const recall = one.tp.map((tp) => tp / one.n_pos), fall = one.fp.map((fp) => fp / one.n_other);
   const precision = one.tp.map((tp, i) => tp / (tp + one.fp[i]));
@@ -34,7 +34,7 @@ const rates = files.map((one) => {
   return {recall, fall, precision, depth};
 });
 
-/* Curves start at the origin: the point before the first threshold repeats its precision. */
+/* Curves start at recall 0, with the precision at the first threshold. */
 const drawn = files.map((one, f) => one.corrected
   ? {recall: one.corrected.tpr, fall: one.corrected.fpr, precision: one.corrected.precision, t: one.corrected.thresholds}
   : {...rates[f], t: one.thresholds});
@@ -43,7 +43,7 @@ const unit = {x: [0, 1], y: [0, 1]};
 const banded = (low, high) => files.flatMap((one, series) => one.band
   ? [{series, x: one.band.grid, low: one.band[low], high: one.band[high]}] : []);
 const describe = (f, i) => `${several ? names[f] + ": " : ""}recall ${shown(at(drawn[f].recall, i), 3)}, ` +
-  `precision ${shown(at(drawn[f].precision, i), 3)}, ${pu && !corrected ? "of U predicted positive" : "false-positive rate"} ` +
+  `precision ${shown(at(drawn[f].precision, i), 3)}, ${pu && !corrected ? "fraction of U predicted positive" : "false-positive rate"} ` +
   `${shown(at(drawn[f].fall, i), 3)}, at threshold ${shown(at(drawn[f].t, i))}`;
 const chance = DATA.chance;
 const pr = lineChart({...unit, label: "precision by recall", xLabel: "recall",

@@ -386,7 +386,7 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
         (["a.pred"], "give either --labels or --positive-ids"),
         (["a.pred", "--labels", "zeros", "--positive-ids", "ids"], "give either"),
         (["-", "--labels", "-"], "only one input can be stdin"),
-        (["b.pred", "a.pred", "--labels", "./a.pred"], "is also one of the predictions: ./a"),
+        (["b.pred", "a.pred", "--labels", "./a.pred"], "is also one of the prediction files: ./a"),
         (["a.pred", "--labels", "zeros", "--contamination-unl", "0.1"], "require --pu"),
         (["a.pred", "--labels", "zeros", "--pu", "--contamination-pos", "0.1"], "requires"),
         (
