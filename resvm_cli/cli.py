@@ -178,7 +178,7 @@ def main() -> NoReturn:
         sys.exit(0)
     except MemoryError:
         _fail(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
-    except ImportError as error:  # a library cannot be loaded if address space is limited
+    except ImportError as error:  # loading a library fails if address space is limited
         hint = "is memory limited (ulimit -v)?"
         _fail(MachineError(f"cannot load a library: {error}", hint))
     except Interrupted as error:
@@ -186,7 +186,7 @@ def main() -> NoReturn:
         if output_is_done():
             os._exit(0)  # the output is complete and in place
         terminal.say("resvm: interrupted")
-        os._exit(error.exit_code)  # a solver may still be running: a C call cannot be canceled
+        os._exit(error.exit_code)  # a solver may still be running, and a C call cannot be canceled
     except Exception as error:  # noqa: BLE001 - any other exception is a bug, reported here
         _admit(error)
         sys.exit(1)

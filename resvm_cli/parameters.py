@@ -188,7 +188,7 @@ class MethodParameters:
 
 @dataclass(frozen=True)
 class Setting:
-    """Parameters shared by some members of a model, and the weight of their mean value."""
+    """Parameters shared by some of a model's members, and the weight of those members' mean."""
 
     params: MethodParameters
     weight: float = 1.0
@@ -206,8 +206,8 @@ class TrainingParameters:
     )  # fmt: skip
     auto: AutoName | None = choice(
         None, AUTO_NAMES,
-        "First score up to 15 settings out of bag (takes seconds), then pool the best ones or, with"
-        " single, use only the best one. Explicit parameters are kept.",
+        "First score up to 15 settings out of bag (this takes seconds), then pool the best ones or,"
+        " with single, use only the best one. Explicit parameters are kept.",
         metavar="[single]",
     )  # fmt: skip
     decision: RuleName | None = choice(

@@ -35,7 +35,7 @@ SYSTEM = Path("/")
 # Cores granted by Slurm, Grid Engine or Torque; CPU affinity may not reflect them.
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
-_blas_has_one_thread = False  # since startup, set by environment variables
+_blas_has_one_thread = False  # set at startup through environment variables
 _n_holders = 0  # contexts that limit BLAS to one thread; they may overlap across threads
 _threads_before: dict[str, tuple[Any, int]] = {}  # by path, for limited libraries
 _holders_lock = threading.Lock()
@@ -131,7 +131,7 @@ def stream(
     """Like ``run``, for tasks that arrive one by one; results are yielded when ready.
 
     A separate thread fetches tasks, staying a few ahead of the results. ``workers`` is called when
-    a second task arrives: a single task needs only one worker.
+    a second task arrives, because a single task needs only one worker.
     """
     try:
         return _Stream(function, tasks, workers).results(tick)

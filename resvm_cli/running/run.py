@@ -105,7 +105,7 @@ class Run:
         return self.jobs or parallel.available_cores()
 
     def workers(self) -> int:
-        """Return how many shared tasks may run at the same time, here or on the cluster."""
+        """Return how many tasks may run at the same time, here or on the cluster."""
         if self.jobs is None and self.engine is not None:
             return self.engine.n_workers
         return self.threads()

@@ -235,7 +235,7 @@ def _threshold_for_recall(
 def _classes(
     request: PredictRequest, model: StoredModel, decision: RuleName, run: Run
 ) -> ClassMixture | None:
-    """Return the mixture that gives the probability of a row; warn if it is unknown."""
+    """Return the mixture model that gives each row's probability; warn if it cannot give any."""
     fractions = request.contamination_pos, request.contamination_unl
     classes = fitted_classes(model.out_of_bag, model.manifest["method"], decision, *fractions)
     unknown = unknown_probability(classes)

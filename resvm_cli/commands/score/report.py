@@ -186,7 +186,7 @@ def _screening(lines: _Lines) -> None:
 
 def _differences(lines: _Lines) -> None:
     first, *others = lines.files
-    lines.title(f"difference from {first.name}, with the same rows resampled")
+    lines.title(f"difference from {first.name} (paired bootstrap)")
     for name in others[0].differences:
         found = [file.differences[name] for file in others]
         lines.row(COMPARED[name], ["", *(f"{one.value:+.4f}" for one in found)])
@@ -396,7 +396,7 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
     if math.isnan(file.threshold):
         return
     if (corrected := file.corrected) is not None:
-        # the drawn curve only rises: the dot is its point at the threshold
+        # the dot lies on the drawn curve, which is monotone
         place = _place_of_threshold(file)
         at = [corrected.recall[place], corrected.precision[place], corrected.fpr[place]]
     else:

@@ -149,7 +149,10 @@ def _score_file(
     if request.threshold is not None:
         threshold, source = request.threshold, Message("{threshold}")
     elif request.pu and file.ranked:  # mean values, for which 0.5 has no meaning
-        threshold, source = math.nan, Message("a ranking has none; set one with {threshold}")
+        threshold, source = (
+            math.nan,
+            Message("a ranking has no threshold; set one with {threshold}"),
+        )
     scored = FileScore(file.name, positive, file.values, threshold, source, request)
     if request.pu:
         scored.put_unlabeled()
