@@ -227,7 +227,7 @@ class TrainingParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class TuningParameters:
-    """How candidates are found and scored; None means that other parameters set the default."""
+    """How candidates are found and scored; None: the default depends on other parameters."""
 
     metric: MetricName = choice(
         "roc_areas", METRIC_NAMES,

@@ -67,14 +67,18 @@ def simulate(
         "--contamination-unl B", "Fraction of U that is truly positive.", default=0.0
     ),
     test_pos: int | None = set_option(
-        "--test-pos N", "Positive test rows.", show_default="all remaining; synthetic: 5000"
+        "--test-pos N",
+        "Number of positive test rows.",
+        show_default="all remaining; synthetic: 5000",
     ),
     test_neg: int | None = set_option(
-        "--test-neg N", "Negative test rows.", show_default="all remaining; synthetic: 5000"
+        "--test-neg N",
+        "Number of negative test rows.",
+        show_default="all remaining; synthetic: 5000",
     ),
     labelling: str = set_option(
         "--labelling NAME",
-        "How known positives are chosen: random, or biased by their features.",
+        "How known positives are chosen: random, or biased (depending on their features).",
         default="random",
         completions=(*RULES,),
     ),

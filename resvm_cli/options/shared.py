@@ -137,7 +137,7 @@ class TableFileOptions:
     )
     header: bool | None = advanced_option(
         "--header/--no-header",
-        "Whether the first line contains column names; if not, columns are numbered.",
+        "Whether the first line has column names; if not, columns are numbered.",
         show_default="yes",
     )
     decimal_comma: bool = advanced_option(

@@ -107,7 +107,7 @@ def parse_number(option: str, text: str, expected: str = "a number") -> float:
 
 
 def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
-    """Return the part of an array job: I/N as given, or from the batch system if auto."""
+    """Parse --task: I/N as given, or auto to read I and N from the batch system."""
     word, slash, after = text.partition("/")
     expected = CommandLineError(f"--task must be I/N (I from 1 to N), auto or auto/N, got '{text}'")
     count = None

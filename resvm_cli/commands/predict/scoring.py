@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # A row is far from every support vector if all of them together add less than this fraction of rho.
 NEGLIGIBLE = 1e-3
-# A few rows with features unseen in training do not mean that the data is different.
+# A few rows with features unseen in training do not mean that all the data is different.
 FRACTION_NEW = 0.01
 SHOWN = 10  # features
 SETS = ("positive", "unlabeled", "negative")  # keys in a manifest; the last is optional
@@ -52,7 +52,7 @@ class PredictRequest:
     threshold: float | None = None  # None: the model's own
     recall: float | None = None  # choose a threshold that reaches this recall of P
     decision: RuleName | None = None  # None: the model's own
-    contamination_pos: float | None = None  # None: 0 with a recall, else estimated
+    contamination_pos: float | None = None  # None: 0 if ``recall`` is set, else estimated
     contamination_unl: float | None = None  # for probability; None: estimated
     votes: bool = False
     member_values: bool = False
@@ -298,7 +298,7 @@ class InputNotes:
 
 
 class _TrainingSets:
-    """Detects by digests whether a file contains the rows that the model was trained on.
+    """Uses digests to detect whether a file contains the rows that the model was trained on.
 
     Computing digests takes about a tenth as long as parsing, and stops after as many rows as the
     model was trained on. If P and U came from one table, or from one file and a list of ids, their

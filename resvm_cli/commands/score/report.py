@@ -272,7 +272,7 @@ def render_page(result: ScoreResult, command: str = "") -> bytes:
 
 
 def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
-    """Return each figure's name, label, and whether higher (1) or lower (-1) is better, or 0."""
+    """Return each figure's name, label, and whether higher (1), lower (-1) or neither is better."""
     rows: list[tuple[str, str]] = [*(PU if result.request.pu else AREAS)]
     if result.request.pu:
         rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
@@ -366,7 +366,7 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
         if math.isnan(result.files[0].threshold):
             note = "a ranking has no threshold"
         if result.files[0].band is not None:
-            note += "; shaded: pointwise 95 %"
+            note += "; shaded: pointwise 95 % band"
         figure.supxlabel(note, fontsize=8, color=GRAY)
         return charts.saved(figure, kind, margin=0.08)
 

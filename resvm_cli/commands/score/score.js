@@ -50,12 +50,12 @@ const pr = lineChart({...unit, label: "precision against recall", xLabel: "recal
   yLabel: pu && !corrected ? "known positives among predicted positives" : "precision",
   series: drawn.map((one) => ({x: [0, ...one.recall], y: [one.precision[0], ...one.precision], step: true})),
   bands: banded("precision_low", "precision_high"), chance: [[0, chance], [1, chance]],
-  hint: "Point at the chart to read it.", read: describe});
+  hint: "Point at the chart to read values.", read: describe});
 const roc = lineChart({...unit, label: "ROC curve", xLabel: pu && !corrected ? "fraction of U predicted positive" : "false-positive rate",
   yLabel: "recall",
   series: drawn.map((one) => ({x: [0, ...one.fall, 1], y: [0, ...one.recall, 1]})),
   bands: banded("tpr_low", "tpr_high"), chance: [[0, 0], [1, 1]],
-  hint: "Point at the chart to read it.", read: describe});
+  hint: "Point at the chart to read values.", read: describe});
 const listed = (name) => legend(files.map((one) =>
   one.figures[name] === undefined ? one.file : `${one.file}: ${shown(one.figures[name], 3)}`));
 page.append(make("div", {class: "pair"},
@@ -88,7 +88,7 @@ const spread = make("section", {});
 const found = lineChart({...unit, label: "positives recovered by fraction screened",
   xLabel: "fraction of all rows screened", yLabel: pu ? "known positives recovered" : "positives recovered",
   series: files.map((one, f) => ({x: [0, ...rates[f].depth], y: [0, ...rates[f].recall]})), chance: [[0, 0], [1, 1]],
-  hint: "Point at the chart to read it.",
+  hint: "Point at the chart to read values.",
   read: (f, i) => `${several ? names[f] + ": " : ""}the top ${shown(Math.round((i ? at(rates[f].depth, i) : 0) * (files[f].n_pos + files[f].n_other)))} rows ` +
     `(${shown(100 * (i ? at(rates[f].depth, i) : 0), 2)} %) contain ${shown(i ? at(files[f].tp, i) : 0)} positives`});
 page.append(make("div", {class: "pair"},

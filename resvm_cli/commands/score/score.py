@@ -198,7 +198,9 @@ class FileScore:
     threshold_from: Text
     request: ScoreRequest
     figures: Figures = field(default_factory=Figures)
-    differences: dict[str, Interval] = field(default_factory=dict)  # paired, to the first file
+    differences: dict[str, Interval] = field(
+        default_factory=dict
+    )  # paired, relative to the first file
     cases: list[Contamination] = field(default_factory=list)  # that figures are corrected for
 
     @cached_property
@@ -218,7 +220,7 @@ class FileScore:
         return f"{'all rows are' if n_predicted else 'no row is'} predicted positive at T"
 
     def put_labeled(self) -> None:
-        """Add all figures, given true labels."""
+        """Add all figures for rows with true labels."""
         ranking, values = self.ranking, self.figures.values
         n_pos, n_neg = int(ranking.n_positives), int(ranking.n_negatives)
         values.update(n_rows=len(self.scores), n_positives=n_pos, n_negatives=n_neg)
@@ -446,7 +448,7 @@ def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> Bo
     repeated = [(row_id, n) for row_id, n in Counter(file.ids).items() if n > 1 and row_id in known]
     if repeated:
         row_id, count = repeated[0]
-        more = f", and {len(repeated) - 1:,} more ids occur twice or more" if repeated[1:] else ""
+        more = f", and {len(repeated) - 1:,} more ids occur several times" if repeated[1:] else ""
         warnings.append(
             f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each row counts as a"
             " positive"

@@ -73,7 +73,7 @@ class PartResult:
     part: str  # its path
     first: int
     last: int
-    n_trained: int  # the other members existed already
+    n_trained: int  # all other members already existed
     n_members: int  # in the complete model
 
 

@@ -131,7 +131,7 @@ def test_the_table_is_on_stdout_with_the_confusion_counts(folder, resvm, report)
     ran = resvm("score", "a.pred", "--labels", "test.svm", cwd=folder)
     text = ran.out.decode()
     one = report["files"][0]
-    assert f"average precision                {one['average_precision']:.4f}" in text
+    assert f"average precision              {one['average_precision']:.4f}" in text
     assert f"predicted +{one['tp']:>13}{one['fp']:>13}" in text
     assert "from the file's labels" in text
     for title in ("at the threshold", "screening"):
