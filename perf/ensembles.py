@@ -13,7 +13,7 @@ from perf.bench import Bench
 from perf.data import Problem
 from perf.measure import Steps, run
 from resvm_cli.files.svmlight import Block, format_block
-from resvm_cli.model.plan import DEFAULT_TOLERANCE, problems, resolve_defaults
+from resvm_cli.model.setting_plan import DEFAULT_TOLERANCE, problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.tables.inputs import read_file
 

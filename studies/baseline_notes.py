@@ -84,7 +84,8 @@ def judged(name: str, a: float, number: int, folder: Path) -> dict[str, Any]:
     ranking = resvm_cli.rank(matrix, labels, model=model, jobs=1)
     unlabeled = labels == 0
     values = np.empty(len(labels))
-    values[ranking.rows] = ranking.decision_values
+    # rows in every bag have no value and come last
+    values[ranking.rows] = np.nan_to_num(ranking.decision_values, nan=-1e9)
     rows, n_pos = Rows.from_dense(matrix), int(labels.sum())
     found: dict[str, Any] = {"task": name, "a": a, "draw": number}
     for baseline in ranking.result.baselines:
@@ -92,7 +93,7 @@ def judged(name: str, a: float, number: int, folder: Path) -> dict[str, Any]:
             contents = rows.content_numbers()
             other = nearness(rows, n_pos, model.stored.ensemble, contents, None)
         else:
-            column = matrix[:, int(baseline.feature) - 1]
+            column = matrix[:, int(baseline.feature)]
             known, others = column[:n_pos], column[n_pos:]
             other = column * (1 if (known[:, None] > others).mean() >= 0.5 else -1)
         areas = [roc_auc_score(truth[unlabeled], some[unlabeled]) for some in (values, other)]

@@ -18,7 +18,7 @@ from resvm_cli.files.svmlight import Block
 from resvm_cli.model.scaling import FeatureStats
 from resvm_cli.model.simulation import Sizes, split, synthetic
 from resvm_cli.rows import Rows
-from resvm_cli.tables.cells import Morgan, texts_of
+from resvm_cli.tables.cell_values import Morgan, texts_of
 from resvm_cli.tables.encoding import ColumnRoles
 from resvm_cli.tables.features import BITS, RADIUS, TableFeatures
 from resvm_cli.tables.inputs import read_file

@@ -27,8 +27,8 @@ from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
-from resvm_cli.model.plan import Plan
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.setting_plan import Plan
 from resvm_cli.model.simulation import Sizes, split
 from resvm_cli.parameters import MethodName, MethodParameters
 from resvm_cli.rows import DataSummary, Rows, variance

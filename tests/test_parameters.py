@@ -9,7 +9,7 @@ import pytest
 
 import resvm_cli
 from resvm_cli.errors import ResvmError
-from resvm_cli.model.plan import resolve_defaults
+from resvm_cli.model.setting_plan import resolve_defaults
 from resvm_cli.parameters import (
     METHOD_TABLE,
     RANKING_TABLE,

@@ -102,6 +102,17 @@ SHARED = {
     ),
     "notice": ("callable, optional", "Called with the text of each note when it is issued."),
 }
+INVALID = "ValueError\n    If a parameter or the data is invalid."
+SAVING = {
+    "parameters": [
+        "path : str or path-like\n    The directory to create.",
+        "force : bool, default=False\n    Whether to replace an existing model.",
+    ],
+    "raises": [
+        "ValueError\n    If the path exists, unless ``force`` is true.",
+        "FileError\n    If writing failed.",
+    ],
+}
 # Entries that differ between Python and the command line.
 PYTHON_TYPES = {"params": "Tuning, dict or path", "auto": "bool or {'committee', 'single'}"}
 PYTHON_HELP = {
@@ -179,8 +190,7 @@ def entry(name: str, kind: str, text: str) -> str:
     """Return an entry of a section: a name, its type and its meaning."""
     text = re.sub(r"\|(\w)\|", r"``|\1|``", text)  # not an rst substitution
     wrapped = textwrap.fill(text, DOC_WIDTH, break_on_hyphens=False, break_long_words=False)
-    heading = f"{name} : {kind}" if kind else name
-    return f"{heading}\n{textwrap.indent(wrapped, '    ')}"
+    return f"{name} : {kind}\n{textwrap.indent(wrapped, '    ')}"
 
 
 def require_known(given: Mapping[str, Any], known: Collection[str], function: str) -> None:

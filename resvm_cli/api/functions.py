@@ -16,6 +16,7 @@ import numpy.typing as npt
 from resvm_cli.api.arguments import (
     CALLING,
     DATA,
+    INVALID,
     documented,
     range_entries,
     require_known,
@@ -47,7 +48,8 @@ TUNING = {**TRAINING, **TUNING_TABLE, "method": TUNED_METHOD}
 
 
 @documented(
-    parameters=[*shared_entries(*DATA, "oob", *CALLING), *table_entries(TRAINING, TRAINING)]
+    parameters=[*shared_entries(*DATA, "oob", *CALLING), *table_entries(TRAINING, TRAINING)],
+    raises=[INVALID],
 )
 def fit(
     X: Matrix,
@@ -77,10 +79,7 @@ def fit(
     Model
         The trained ensemble.
 
-    Raises
-    ------
-    ValueError
-        If a parameter or the data is invalid.
+    {raises}
 
     Warns
     -----
@@ -155,7 +154,8 @@ class Tuning:
         *table_entries(TUNING, ("method", *SHARED_NAMES, "scale")),
         *range_entries(AXIS_NAMES),
         *table_entries(TUNING, TUNING_TABLE),
-    ]
+    ],
+    raises=[INVALID],
 )
 def tune(
     X: Matrix,
@@ -181,10 +181,7 @@ def tune(
     Tuning
         The best parameters, and all trials.
 
-    Raises
-    ------
-    ValueError
-        If a parameter or the data is invalid.
+    {raises}
 
     Warns
     -----

@@ -14,7 +14,7 @@ from resvm_cli.errors import DataError, Message, ParameterError
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray
+from resvm_cli.rows import BoolArray, FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.tables.encoding import FeatureMap, MappedColumn
 from resvm_cli.training.input import TrainingInput
@@ -208,10 +208,10 @@ class LabeledMatrix:
     """A matrix, and which of its rows are known positives or known negatives."""
 
     matrix: Any
-    positive: npt.NDArray[np.bool_]
+    positive: BoolArray
     label: Label
     columns: ColumnLayout
-    negative: npt.NDArray[np.bool_]
+    negative: BoolArray
 
     @classmethod
     def from_arrays(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from resvm_cli.api.arguments import (
     CALLING,
     DATA,
+    INVALID,
     documented,
     require_known,
     run_for,
@@ -42,7 +43,7 @@ from resvm_cli.model.importance import FeatureImportance
 from resvm_cli.model.pu_data import MemoryData
 from resvm_cli.parameters import RANKING_TABLE, ScaleChoice
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Progress
 from resvm_cli.training.choice import TRAINING, ranking_choice, training_choice
@@ -210,7 +211,7 @@ class Ranking:
         return self.listing.ids
 
     @property
-    def known(self) -> npt.NDArray[np.bool_]:
+    def known(self) -> BoolArray:
         """Whether each row is a known positive."""
         return self.listing.known
 
@@ -289,7 +290,8 @@ def _cell(value: Any) -> str:
         ),
         *table_entries(RANKING_TABLE, RANKING_TABLE),
         *table_entries(TRAINING, TRAINING, {"decision": None}),
-    ]
+    ],
+    raises=[INVALID],
 )
 def rank(
     X: Matrix,
@@ -326,10 +328,7 @@ def rank(
     Ranking
         The rows in order, with values, probabilities and expected precision.
 
-    Raises
-    ------
-    ValueError
-        If a parameter or the data is invalid.
+    {raises}
     ModelError
         If ``model`` was trained on other rows.
 

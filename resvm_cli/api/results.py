@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.arguments import SHARED, documented, entry, shared_entries, table_entries
+from resvm_cli.api.arguments import SAVING, SHARED, documented, entry, shared_entries, table_entries
 from resvm_cli.api.matrices import (
     SAME_COLUMNS,
     ColumnLayout,
@@ -44,11 +44,7 @@ from resvm_cli.training.train import redrawn_rows, save
 ROWS_AT_ONCE = 1 << 13
 ROWS = [entry("X", SHARED["X"][0], "Rows with the same columns as in training, in the same order.")]
 BAD_ROWS = [
-    entry(
-        "ValueError",
-        "",
-        "If the columns differ from the training columns, or a value is not finite.",
-    )
+    "ValueError\n    If the columns differ from the training columns, or a value is not finite."
 ]
 THRESHOLD = (
     "float, optional",
@@ -215,10 +211,8 @@ class Model:
         {raises}
         """
         parts = self._each_block(X, self._predictor.decisions)
-        names = ("votes", "sums", "values", "means", "n_members")
-        joined = Decisions(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        )
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        joined = Decisions(*map(np.concatenate, columns))
         bad = np.flatnonzero(~np.isfinite(joined.sums))
         if len(bad):
             raise DataError(
@@ -374,35 +368,26 @@ class Model:
         with parallel.inner_threads_held():
             kernel = ensemble.groups[0].kernel.name
             data = labeled.data(groups, None, kernel=kernel, zero_based=zero_based, weights=weights)
-            plan, problems, rows = redrawn_rows(self.stored, "model", data, data.groups(), run)
+            plan, problems, rows = redrawn_rows(self.stored, "model", data, run)
             mask = UnseenMask(problems, rows)
             found = feature_importance(ensemble, data, mask, plan.seed, run)
         first = 0 if zero_based else 1
         return tuple(replace(one, feature=one.feature - first) for one in found)
 
+    @documented(**SAVING)
     def save(self, path: PathName, *, force: bool = False) -> dict[str, Any]:
         """Write a model directory, which ``load`` and the commands read.
 
-        Parameters
-        ----------
-        path : str or path-like
-            The directory to create.
-        force : bool, default=False
-            Whether to replace an existing model.
+        {parameters}
 
         Returns
         -------
         dict
             The manifest.
 
-        Raises
-        ------
-        ValueError
-            If the path exists, unless ``force`` is true.
+        {raises}
         ModelError
             If the model was loaded from format 1, which this version does not write.
-        FileError
-            If writing failed.
         """
         if self.stored.manifest.get("format") == 1:
             raise ModelError(

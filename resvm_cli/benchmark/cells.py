@@ -28,8 +28,8 @@ from resvm_cli.metrics.curves import Points
 from resvm_cli.metrics.ranking import ScoredLabels
 from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.plan import gamma_scale
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.setting_plan import gamma_scale
 from resvm_cli.parameters import (
     KERNEL_NAMES,
     METHOD_NAMES,

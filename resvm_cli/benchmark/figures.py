@@ -17,11 +17,11 @@ from resvm_cli.benchmark.data import PAPER_TASKS, SETTINGS, BenchmarkData, Cell,
 from resvm_cli.benchmark.run import check_range
 from resvm_cli.errors import DataError, Message
 from resvm_cli.metrics.curves import Points
-from resvm_cli.model.simulation import negative_density, positive_density
+from resvm_cli.model.simulation import RADIUS
 from resvm_cli.records import dataclass
 from resvm_cli.report import charts
 from resvm_cli.report.charts import COLORS, DASHES, GRAY, Kind
-from resvm_cli.rows import Rows
+from resvm_cli.rows import FloatArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 from resvm_cli.svm.libsvm import silenced
@@ -93,6 +93,23 @@ class Densities:
 
     grid: tuple[float, ...]  # coordinates at which densities are computed
     panels: tuple[DensityPanel, ...]
+
+
+def positive_density(radius: FloatArray) -> FloatArray:
+    """Return the density of positives at each distance from the origin."""
+    density: FloatArray = np.exp(-(radius**2) / 2) / (2 * np.pi)
+    return density
+
+
+def negative_density(radius: FloatArray) -> FloatArray:
+    """Return the density of negatives: the normal density averaged over centers on the circle."""
+    from scipy.special import ive
+
+    # the mean of e^(r R cos a) over a is I0(r R); ive is I0 scaled by e^(-r R)
+    density: FloatArray = (
+        np.exp(-((radius - RADIUS) ** 2) / 2) * ive(0, radius * RADIUS) / (2 * np.pi)
+    )
+    return density
 
 
 def densities(repetition: int = 0, seed: int = 0) -> Densities:

@@ -109,7 +109,7 @@ def _importance(
     from resvm_cli.training.train import as_stored, redrawn_rows
 
     with parallel.inner_threads_held(), TrainingData(as_stored(source, stored), run) as data:
-        plan, problems, rows = redrawn_rows(stored, path, data, data.groups(), run)
+        plan, problems, rows = redrawn_rows(stored, path, data, run)
         mask = UnseenMask(problems, rows)
         found = feature_importance(stored.ensemble, data, mask, plan.seed, run, names)
     return [asdict(one) for one in found]

@@ -79,26 +79,28 @@ class Explainer:
         self._terms: list[tuple[_FeatureTerms | _RowTerms, slice]] = []
         first = 0
         for section in ensemble.sections():
-            last = first + len(section.members)
+            stop = first + len(section.members)
             if section.linear:
-                self._terms.append((_FeatureTerms(section), slice(first, last)))
-            else:
-                known, others = (
-                    section.scaled(rows, section.groups[0]).without_zeros()
-                    for rows in (positives, unlabeled)
+                self._terms.append((_FeatureTerms(section), slice(first, stop)))
+                first = stop
+                continue
+            known, others = (
+                section.scaled(rows, section.groups[0]).without_zeros()
+                for rows in (positives, unlabeled)
+            )
+            places = np.arange(len(known)), np.arange(len(others))
+            step = 1 if section.weighted else len(section.members)
+            for at in range(0, len(section.members), step):
+                if section.weighted:
+                    bag = problems[first]
+                    places = distinct(bag.positive), np.searchsorted(drawn, distinct(bag.unlabeled))
+                terms = _RowTerms(
+                    section.part(at, at + step),
+                    (known.take(places[0]), others.take(places[1])),
+                    (places[0], len(known) + drawn[places[1]]),
                 )
-                step = 1 if section.weighted else len(section.members)
-                for at in range(0, len(section.members), step):
-                    rows, numbers = (known, others), (np.arange(len(known)), drawn)
-                    if section.weighted:
-                        bag = problems[first + at]
-                        numbers = distinct(bag.positive), distinct(bag.unlabeled)
-                        places = numbers[0], np.searchsorted(drawn, numbers[1])
-                        rows = known.take(places[0]), others.take(places[1])
-                    numbers = numbers[0], len(known) + numbers[1]
-                    terms = _RowTerms(section.part(at, at + step), rows, numbers)
-                    self._terms.append((terms, slice(first + at, first + at + step)))
-            first = last
+                self._terms.append((terms, slice(first, first + step)))
+                first += step
 
     def explain(self, rows: Rows, unseen: BoolArray, most: int) -> Iterator[Explanation]:
         """Yield an explanation of each row's value, over the members that have not seen the row."""
@@ -161,18 +163,14 @@ class _RowTerms:
     ) -> None:
         """Look for the support vectors in these scaled rows of P and U, numbered by ``numbers``."""
         self._ensemble = ensemble
-        members = ensemble.members
-        sizes = [len(member.support) for member in members]
-        self._member = np.repeat(np.arange(len(members)), sizes)
-        self._coefficient = np.concatenate([member.coefficients for member in members])
+        support, self._member, self._coefficient = ensemble.support_entries()
         self._positive = np.concatenate(
-            [np.arange(len(member.support)) < member.n_positive for member in members]
+            [np.arange(len(member.support)) < member.n_positive for member in ensemble.members]
         )
-        support = np.concatenate([member.support for member in members])
         pool, keys, self._place = _distinct_rows(ensemble.pool, support)
         if ensemble.is_precomputed:
             rows = kernels.serial_rows(rows[0]), kernels.serial_rows(rows[1])
-        self._weights = members[0].weights
+        self._weights = ensemble.members[0].weights
         if self._weights is not None:
             rows = rows[0].times(self._weights), rows[1].times(self._weights)
         self._numbers = [
@@ -226,14 +224,13 @@ class _FeatureTerms:
 
     def __init__(self, ensemble: Ensemble) -> None:
         self._ensemble = ensemble
-        members = ensemble.members
-        rows = ensemble.pool.take(np.concatenate([member.support for member in members]))
+        support, member, coefficient = ensemble.support_entries()
+        rows = ensemble.pool.take(support)
         order = np.argsort(rows.indices, kind="stable")
-        owner = np.repeat(np.arange(len(members)), [len(member.support) for member in members])
-        coefficient = np.concatenate([member.coefficients for member in members])
+        which = rows.row_numbers[order]
         self._feature = rows.indices[order].astype(np.int64)
-        self._weight = (rows.values * np.repeat(coefficient, rows.lengths))[order]
-        self._member = np.repeat(owner, rows.lengths)[order]
+        self._weight = rows.values[order] * coefficient[which]
+        self._member = member[which]
 
     def of_row(self, row: Rows, shares: FloatArray) -> Iterator[Terms]:
         row = self._ensemble.scaled(row, self._ensemble.groups[0])

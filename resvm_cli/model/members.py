@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from resvm_cli.svm.liblinear import LinearTrainer
 
 # A bag of 100 rows trains in less than a millisecond; dispatching it takes half of that.
-BATCH_ROWS = 1000
+BATCH_ROWS = 3000
+MIN_BATCHES = 8  # per worker, so that all of them finish at about the same time
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +64,9 @@ def train_part(
     data: PUData,
     run: Run,
     on_members: Callable[[int], None] = lambda done: None,
-    on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Part:
     """Train these members of the plan as one batch."""
-    return next(train_parts(plan, [members], data, run, on_members, on_rows))
+    return next(train_parts(plan, [members], data, run, on_members))
 
 
 def train_parts(
@@ -75,12 +75,10 @@ def train_parts(
     data: PUData,
     run: Run,
     on_members: Callable[[int], None] = lambda done: None,
-    on_rows: Callable[[int], None] = lambda n_rows: None,
 ) -> Iterator[Part]:
     """Yield each batch of members as soon as it is trained; rows are fetched once for all batches.
 
-    ``on_members`` receives the number of members done. Before training starts, ``on_rows`` receives
-    the number of rows fetched.
+    ``on_members`` receives the number of members done.
     """
     tasks = {members: plan.problems(members) for members in batches}
     drawn = rows_drawn([problem for some in tasks.values() for problem in some])
@@ -107,7 +105,6 @@ def train_parts(
         on_members(done + members)
 
     trainer = Trainer.from_data(plan, data, unlabeled, drawn, n_workers if alone else 1)
-    on_rows(trainer.n_rows)
     for members, some in tasks.items():
         ensemble, converged = fit_members(trainer, some, run, single=plan.single, on_members=tick)
         values = np.zeros((len(some), 0))
@@ -197,7 +194,7 @@ def groups_of(problems: Sequence[Problem]) -> tuple[Group, ...]:
 def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
     """Split problems into batches that are large enough for a task but keep all workers busy."""
     bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
-    size = min(BATCH_ROWS // bag_size, len(problems) // (4 * workers))
+    size = min(BATCH_ROWS // bag_size, len(problems) // (MIN_BATCHES * workers))
     return [problems[at : at + max(1, size)] for at in range(0, len(problems), max(1, size))]
 
 
@@ -275,10 +272,6 @@ class Trainer:
         learned = map(data.scaling_by, plan.scalings)
         scalings = {scaling.kind: scaling for scaling in learned if scaling is not None}
         return cls(sets, scalings, drawn, len(data.positives))
-
-    @property
-    def n_rows(self) -> int:
-        return self.n_positives + len(self.drawn)
 
     def train_all(self, problems: Sequence[Problem]) -> list[TrainedMember]:
         return [self.train(problem) for problem in problems]

@@ -15,14 +15,8 @@ import numpy as np
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.model.ensemble import Group
-from resvm_cli.model.plan import (
-    BAG_RULE,
-    WEIGHTED_RULE,
-    Plan,
-    problems,
-    resolve_defaults,
-)
 from resvm_cli.model.pu_data import PositiveWeights, PUData
+from resvm_cli.model.setting_plan import BAG_RULE, WEIGHTED_RULE, Plan, problems, resolve_defaults
 from resvm_cli.parameters import (
     FEATURE_KERNELS,
     MAX_MEMBERS,
@@ -54,11 +48,7 @@ class ModelPlan:
         return cls((plan,), (1.0,))
 
     @classmethod
-    def resolve(
-        cls,
-        settings: Sequence[Setting],
-        data: PUData,
-    ) -> ModelPlan:
+    def resolve(cls, settings: Sequence[Setting], data: PUData) -> ModelPlan:
         """Derive from the data all parameters that the settings do not set."""
         plans = []
         for setting in settings:

@@ -132,6 +132,15 @@ class PUData(ABC):
         known = self.negatives.take(numbers[first:] - self.n_unlabeled)
         return Rows.concatenate([self.fetch_unlabeled(numbers[:first]), known])
 
+    def rows(self, numbers: IntArray) -> Rows:
+        """Return the rows with these numbers, P before U, in the given order."""
+        n_pos = len(self.positives)
+        ascending = np.sort(numbers)
+        first = int(np.searchsorted(ascending, n_pos))
+        known = self.positives.take(ascending[:first])
+        rows = Rows.concatenate([known, self.fetch(ascending[first:] - n_pos)])
+        return rows.take(np.searchsorted(ascending, numbers))
+
     @abstractmethod
     def unlabeled(self) -> Iterator[Rows]:
         """Yield all rows of U in blocks, in order."""
@@ -144,17 +153,17 @@ class PUData(ABC):
     def groups(self) -> IntArray | None:
         """Return one group number per row: P, U, known negatives; None without groups."""
 
-    @property
+    @cached_property
     def positive_weights(self) -> PositiveWeights | None:
         """How certain each row of P is; None if all are equally certain."""
         return None
 
-    @property
+    @cached_property
     def encoding(self) -> dict[str, Any] | None:
         """How columns were turned into features, for the manifest; None without column names."""
         return None
 
-    @property
+    @cached_property
     def feature_names(self) -> Sequence[Any] | None:
         """The names of the features, in order; None if they only have numbers."""
         return None if self.encoding is None else self.encoding["features"]
@@ -216,8 +225,8 @@ class PUData(ABC):
         positive = randomness.sample(bits, len(self.positives), SAMPLE_ROWS)
         unlabeled = randomness.sample(bits, self.n_unlabeled, SAMPLE_ROWS)
         negative = randomness.sample(bits, len(self.negatives), SAMPLE_ROWS)
-        numbers = np.concatenate([unlabeled, self.n_unlabeled + negative])
-        return Rows.concatenate([self.positives.take(positive), self.fetch(numbers)])
+        others = np.concatenate([unlabeled, self.n_unlabeled + negative])
+        return self.rows(np.concatenate([positive, len(self.positives) + others]))
 
     def bins(self, kind: ScalingName | None) -> FeatureBins:
         """Return the bins for feature weights of rows scaled this way."""
@@ -359,14 +368,17 @@ class MemoryData(PUData):
         ):
             if given is not None and len(np.asarray(given)) != size:
                 raise DataError(f"{len(np.asarray(given)):,} {name}, but {whose} {size:,} rows")
-        self._weights = None if weights is None else PositiveWeights.from_values(weights)
+        if weights is not None:
+            self.positive_weights = PositiveWeights.from_values(weights)
         self.positives = positives
         self._unlabeled = unlabeled
         self.negatives = negatives
-        self._groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        self._groups = None
+        if groups is not None:
+            self._groups = np.unique(groups, return_inverse=True)[1].reshape(-1)
         self._ids = ids
-        self._feature_names = feature_names
-        self._encoding = encoding
+        self.feature_names = feature_names
+        self.encoding = encoding
         self._summarize(self.summary_pos, positives)
         self._summarize(self.summary_unl, unlabeled)
         self._summarize(self.summary_neg, negatives)
@@ -412,17 +424,5 @@ class MemoryData(PUData):
         sizes = (len(self.positives), self.n_unlabeled, len(self.negatives))
         return [str(number + 1) for size in sizes for number in range(size)]
 
-    @property
-    def feature_names(self) -> Sequence[Any] | None:
-        return self._feature_names
-
-    @property
-    def encoding(self) -> dict[str, Any] | None:
-        return self._encoding
-
-    @property
-    def positive_weights(self) -> PositiveWeights | None:
-        return self._weights
-
     def groups(self) -> IntArray | None:
-        return None if self._groups is None else self._groups.reshape(-1)
+        return self._groups

@@ -45,45 +45,36 @@ class FeatureStats:
 
     def __init__(self) -> None:
         self.n_rows = 0
-        self._set_columns(np.zeros((6, 0)))
-
-    def _set_columns(self, columns: FloatArray) -> None:
-        self._columns = columns
-        self._count, self._pivot, self._sum, self._squares, self._low, self._high = columns
+        # count, first value, sum and sum of squares relative to it, minimum and maximum
+        self._columns = np.zeros((6, 0))
 
     def add(self, rows: Rows) -> None:
         rows = rows.without_zeros()
         self.n_rows += len(rows)
         if not len(rows.values):
             return
-        self._grow(rows.max_index + 1)
-        _blocks.summarize(rows.indices, rows.values, self._columns)
-
-    def _grow(self, size: int) -> None:
+        size, old = rows.max_index + 1, self._columns.shape[1]
         if size > MAX_FEATURES:
             raise DataError(
                 f"feature {size - 1:,} cannot be scaled: the largest index is {MAX_FEATURES - 1:,}",
                 Message("use {scale:none}, or renumber the features"),
             )
-        old = len(self._count)
         if size > old:
-            columns = np.zeros((len(self._columns), max(size, min(2 * old, MAX_FEATURES))))
-            columns[:, :old] = self._columns
-            self._set_columns(columns)
+            added = max(size, min(2 * old, MAX_FEATURES)) - old
+            self._columns = np.pad(self._columns, ((0, 0), (0, added)))
+        _blocks.summarize(rows.indices, rows.values, self._columns)
 
     def summary(self) -> FeatureSummary:
         """Return the statistics, zeros included, of every feature that occurs."""
-        indices = np.flatnonzero(self._count)
-        count = self._count[indices]
-        with np.errstate(over="ignore", invalid="ignore"):
-            apart = self._sum[indices] / count
-            # mean and variance of the nonzero entries
-            mean = self._pivot[indices] + apart
-            spread = np.maximum(0.0, self._squares[indices] / count - apart * apart)
-        low, high = self._low[indices], self._high[indices]
+        indices = np.flatnonzero(self._columns[0])
+        count, pivot, total, squares, low, high = self._columns[:, indices]
         filled = count / self.n_rows
         gaps = count < self.n_rows
         with np.errstate(over="ignore", invalid="ignore"):
+            apart = total / count
+            # mean and variance of the nonzero entries
+            mean = pivot + apart
+            spread = np.maximum(0.0, squares / count - apart * apart)
             variance = filled * spread + filled * (1.0 - filled) * mean * mean
         return FeatureSummary(
             indices,
@@ -184,26 +175,28 @@ class Scaling(ABC):
     def apply(self, rows: Rows) -> Rows:
         if not len(self.indices):
             return rows
+        if not self.moves_zeros:
+            _, _, values = self._scaled_entries(rows)
+            return Rows(rows.indptr, rows.indices, values).without_zeros()
+        step = max(1, DENSE_CELLS // len(self.indices))
+        starts = range(0, len(rows), step)
+        parts = (rows.slice(start, min(start + step, len(rows))) for start in starts)
+        return Rows.concatenate([self._filled(part) for part in parts])
+
+    def _scaled_entries(self, rows: Rows) -> tuple[IntArray, npt.NDArray[np.bool_], FloatArray]:
+        """Return each entry's position in ``indices``, whether it is there, and its new value."""
         places = np.searchsorted(self.indices, rows.indices)
         places[places == len(self.indices)] = 0
         known = self.indices[places] == rows.indices
         values = rows.values.copy()
         values[known] = self._scaled(values[known], places[known])
-        if not self.moves_zeros:
-            return Rows(rows.indptr, rows.indices, values).without_zeros()
-        step = max(1, DENSE_CELLS // len(self.indices))
-        placed = Rows(rows.indptr, places.astype(np.int32), values)
-        filled = []
-        for start in range(0, len(rows), step):
-            stop = min(start + step, len(rows))
-            entries = known[rows.indptr[start] : rows.indptr[stop]]
-            filled.append(self._filled(rows.slice(start, stop), placed.slice(start, stop), entries))
-        return Rows.concatenate(filled)
+        return places, known, values
 
-    def _filled(self, rows: Rows, placed: Rows, known: npt.NDArray[np.bool_]) -> Rows:
-        """Return dense rows with the given scaled values, and scaled zeros everywhere else."""
+    def _filled(self, rows: Rows) -> Rows:
+        """Return dense rows: scaled values, and scaled zeros everywhere else."""
+        places, known, values = self._scaled_entries(rows)
         filled = np.tile(self._zeros, (len(rows), 1))
-        filled[rows.row_numbers[known], placed.indices[known]] = placed.values[known]
+        filled[rows.row_numbers[known], places[known]] = values[known]
         present = filled != 0
         indices = np.broadcast_to(self.indices.astype(np.int32), filled.shape)[present]
         ends = np.cumsum(present.sum(axis=1))
@@ -213,7 +206,7 @@ class Scaling(ABC):
         # features that the training data lacks keep their values and their order
         row = np.concatenate([dense.row_numbers, rows.row_numbers[~known]])
         indices = np.concatenate([dense.indices, rows.indices[~known]])
-        values = np.concatenate([dense.values, placed.values[~known]])
+        values = np.concatenate([dense.values, values[~known]])
         order = np.lexsort((indices, row))
         ends = np.cumsum(np.bincount(row, minlength=len(rows)))
         indptr = np.concatenate([[0], ends]).astype(np.int64)
@@ -378,9 +371,8 @@ class FeatureRanges:
         counts = Counter(dict(zip(found.tolist(), sizes.tolist(), strict=True)))
         if len(self._filled):
             present = np.bincount(features, minlength=len(self.low))[self._filled]
-            counts.update(
-                dict(zip(self._filled.tolist(), (len(rows) - present).tolist(), strict=True))
-            )
+            absent = len(rows) - present
+            counts.update(dict(zip(self._filled.tolist(), absent.tolist(), strict=True)))
         return {feature: count for feature, count in counts.items() if count}
 
     @cached_property

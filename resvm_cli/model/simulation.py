@@ -125,20 +125,3 @@ def synthetic(n_positive: int, n_negative: int, rng: np.random.Generator) -> Flo
     circle = RADIUS * np.column_stack([np.cos(angles), np.sin(angles)])
     centers = np.concatenate([np.zeros((n_positive, 2)), circle])
     return centers + rng.standard_normal(centers.shape)
-
-
-def positive_density(radius: FloatArray) -> FloatArray:
-    """Return the density of positives at each distance from the origin."""
-    density: FloatArray = np.exp(-(radius**2) / 2) / (2 * np.pi)
-    return density
-
-
-def negative_density(radius: FloatArray) -> FloatArray:
-    """Return the density of negatives: the normal density averaged over centers on the circle."""
-    from scipy.special import ive
-
-    # the mean of e^(r R cos a) over a is I0(r R); ive is I0 scaled by e^(-r R)
-    density: FloatArray = (
-        np.exp(-((radius - RADIUS) ** 2) / 2) * ive(0, radius * RADIUS) / (2 * np.pi)
-    )
-    return density

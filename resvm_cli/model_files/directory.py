@@ -29,8 +29,8 @@ from resvm_cli.files.streams import cannot
 from resvm_cli.model.decisions import DecisionRule
 from resvm_cli.model.ensemble import Ensemble, Group
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.plan import BAG_RULE, WEIGHTED_RULE, Plan
 from resvm_cli.model.scaling import Scaling
+from resvm_cli.model.setting_plan import BAG_RULE, WEIGHTED_RULE, Plan
 from resvm_cli.model_files.members import (
     MEMBERS,
     TRAIN_AGAIN,

@@ -10,7 +10,7 @@ from resvm_cli.report.terminal import print_json, say_row
 
 if TYPE_CHECKING:
     from resvm_cli.model.model_plan import ModelPlan
-    from resvm_cli.model.plan import Plan
+    from resvm_cli.model.setting_plan import Plan
     from resvm_cli.svm.kernels import Kernel
     from resvm_cli.training.expected_performance import ExpectedPerformance
     from resvm_cli.training.train import TrainResult

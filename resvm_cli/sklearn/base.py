@@ -35,7 +35,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from resvm_cli import api
 from resvm_cli.api import functions
-from resvm_cli.api.arguments import documented, entry, run_for, seed_from, shared_entries
+from resvm_cli.api.arguments import (
+    INVALID,
+    SAVING,
+    documented,
+    entry,
+    run_for,
+    seed_from,
+    shared_entries,
+)
 from resvm_cli.api.matrices import (
     ColumnLayout,
     PathName,
@@ -55,7 +63,6 @@ FRACTIONS = ("contamination_pos", "contamination_unl")  # for predict_proba
 LABELS = ("positive_label", "negative_label")
 ESTIMATOR_PARAMETERS = ("random_state", "jobs", "n_jobs", "oob", *LABELS, *FRACTIONS)
 ESTIMATE = "estimate"
-OPTIONS = ("", "Parameters of ``resvm_cli.tune``, such as ``trials`` or a range for ``c_unl``.")
 X_TYPE = "array, sparse matrix or DataFrame"
 ROWS = [entry("X", X_TYPE, "Rows with the same columns as in training, in the same order.")]
 TRAINING_ROWS = [
@@ -63,6 +70,9 @@ TRAINING_ROWS = [
     entry("y", "array", "Two labels: one for known positives and one for unlabeled rows."),
     *shared_entries("groups", "weights"),
 ]
+OPTIONS = (
+    "**options\n    Parameters of ``resvm_cli.tune``, such as ``trials`` or a range for ``c_unl``."
+)
 
 Estimator = TypeVar("Estimator", bound="PUClassifier")
 
@@ -104,7 +114,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     n_jobs: int | None
     random_state: Any
 
-    @documented(parameters=TRAINING_ROWS)
+    @documented(parameters=TRAINING_ROWS, raises=[INVALID])
     def fit(
         self: Estimator,
         X: Any,
@@ -122,10 +132,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The fitted estimator.
 
-        Raises
-        ------
-        ValueError
-            If a parameter or the data is invalid.
+        {raises}
 
         Warns
         -----
@@ -150,7 +157,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         warn_caller(unfinished, ConvergenceWarning)
         return self
 
-    @documented(parameters=[*TRAINING_ROWS, entry("**options", *OPTIONS)])
+    @documented(parameters=[*TRAINING_ROWS, OPTIONS], raises=[INVALID])
     def tune(
         self: Estimator,
         X: Any,
@@ -169,10 +176,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self
             The estimator, not fitted yet; ``tuning_`` holds the trials.
 
-        Raises
-        ------
-        ValueError
-            If a parameter or the data is invalid.
+        {raises}
         """
         X, labels, label, negative = self._validated(X, y)
         given = self._options()
@@ -309,22 +313,13 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             y = np.where(np.asarray(y) == self.negative_label, other, np.asarray(y))
         return pu_roc_auc(self, X, y, sample_weight=sample_weight)
 
+    @documented(**SAVING)
     def save(self, path: PathName, *, force: bool = False) -> None:
         """Write the model directory that the commands read.
 
-        Parameters
-        ----------
-        path : str or path-like
-            The directory to create.
-        force : bool, default=False
-            Whether to replace an existing model.
+        {parameters}
 
-        Raises
-        ------
-        ValueError
-            If the path exists, unless ``force`` is true.
-        FileError
-            If writing failed.
+        {raises}
         """
         check_is_fitted(self)
         self.model_.save(path, force=force)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, TypeVar
 
-from resvm_cli.api.arguments import SHARED, documented, entry, table_entries
+from resvm_cli.api.arguments import SHARED, documented, entry, require_known, table_entries
 from resvm_cli.parameters import METHOD_TABLE, MethodName
 from resvm_cli.sklearn.base import PUClassifier
 from resvm_cli.training.choice import TRAINING
 
 # Parameters that are not in the table: type and meaning.
 OWN = {
+    **{name: SHARED[name] for name in ("jobs", "n_jobs")},
     "oob": (
         "bool, default=True",
         "Whether to set ``oob_decision_values_`` and ``oob_members_``, which a grid search does not"
@@ -35,8 +36,6 @@ OWN = {
         "float or 'estimate', optional",
         "Fraction of unlabeled rows that are positive; makes ``predict_proba`` available.",
     ),
-    "jobs": SHARED["jobs"],
-    "n_jobs": SHARED["n_jobs"],
     "random_state": (
         "int, RandomState, Generator or None, default=0",
         "The seed: the same seed and data give a byte-for-byte identical model. A generator is used"
@@ -76,18 +75,11 @@ def constructor(method: MethodName, **more: Any) -> Any:
         if name not in ("method", "seed") and method not in parameter.unused
     }
     defaults |= {"scale": None, **more, "params": None}
-    defaults |= {
-        "positive_label": None,
-        "negative_label": None,
-        "jobs": None,
-        "n_jobs": None,
-        "random_state": 0,
-    }
+    defaults |= dict.fromkeys(("positive_label", "negative_label", "jobs", "n_jobs"))
+    defaults["random_state"] = 0
 
     def __init__(self: Any, **given: Any) -> None:
-        for name in given:
-            if name not in defaults:
-                raise TypeError(f"__init__() got an unexpected keyword argument '{name}'")
+        require_known(given, defaults, "__init__")
         for name, default in defaults.items():
             setattr(self, name, given.get(name, default))
 

@@ -106,8 +106,8 @@ static inline __attribute__((always_inline)) void fill_exp_by(double *at, size_t
 }
 
 #if HAS_EXP
-/* The same steps for eight numbers, with the same bits, but one instruction rounds x / ln 2, and one
- * applies 2^n. */
+/* The same steps for eight numbers, with the same bits, but one instruction rounds x / ln 2, one applies
+ * 2^n, and one subtracts n * high, which is exact. */
 #define TIMES_R_PLUS(q, c) _mm512_fmadd_pd(q, r, _mm512_set1_pd(c))
 
 __attribute__((target("avx512f"), always_inline)) static inline __m512d exp_avx512(__m512d x)
@@ -116,7 +116,7 @@ __attribute__((target("avx512f"), always_inline)) static inline __m512d exp_avx5
     const __m512d ln2_low = _mm512_set1_pd(0x1.ef35793c7673p-45);
     const __m512d quotient = _mm512_mul_pd(x, _mm512_set1_pd(0x1.71547652b82fep0));
     const __m512d n = _mm512_roundscale_pd(quotient, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m512d r = _mm512_fnmadd_pd(n, ln2_low, _mm512_sub_pd(x, _mm512_mul_pd(n, ln2_high)));
+    const __m512d r = _mm512_fnmadd_pd(n, ln2_low, _mm512_fnmadd_pd(n, ln2_high, x));
     __m512d q = _mm512_set1_pd(1.0 / 6227020800);
     q = TIMES_R_PLUS(q, 1.0 / 479001600);
     q = TIMES_R_PLUS(q, 1.0 / 39916800);
@@ -147,20 +147,29 @@ __attribute__((target("avx512f"))) static void fill_exp_avx512(double *at, size_
     }
 }
 
-/* Does fill_exponents and fill_exp for one line. */
+/* Does fill_exponents and fill_exp for eight numbers. */
+__attribute__((target("avx512f"), always_inline)) static inline __m512d
+rbf_avx512(__m512d dots, __m512d row_norms, double norm, double gamma)
+{
+    __m512d distance = _mm512_sub_pd(row_norms, _mm512_add_pd(dots, dots));
+    distance = _mm512_add_pd(distance, _mm512_set1_pd(norm));
+    distance = _mm512_max_pd(_mm512_setzero_pd(), distance); /* the second if it is NaN */
+    return exp_avx512(_mm512_mul_pd(distance, _mm512_set1_pd(-gamma)));
+}
+
 __attribute__((target("avx512f"))) static void fill_rbf_avx512(double *at, size_t width,
                                                                const double *row_norms,
                                                                double norm, double gamma)
 {
-    for (size_t i = 0; i < width; i += 8) {
+    size_t i = 0;
+    for (; i + 8 <= width; i += 8)
+        _mm512_storeu_pd(at + i, rbf_avx512(_mm512_loadu_pd(at + i), _mm512_loadu_pd(row_norms + i),
+                                            norm, gamma));
+    if (i < width) {
         const __mmask8 lanes = lanes_of(width - i);
         const __m512d dots = _mm512_maskz_loadu_pd(lanes, at + i);
         const __m512d norms = _mm512_maskz_loadu_pd(lanes, row_norms + i);
-        __m512d distance = _mm512_add_pd(_mm512_mul_pd(dots, _mm512_set1_pd(-2.0)), norms);
-        distance = _mm512_add_pd(distance, _mm512_set1_pd(norm));
-        distance = _mm512_max_pd(_mm512_setzero_pd(), distance); /* the second if it is NaN */
-        const __m512d exponents = _mm512_mul_pd(distance, _mm512_set1_pd(-gamma));
-        _mm512_mask_storeu_pd(at + i, lanes, exp_avx512(exponents));
+        _mm512_mask_storeu_pd(at + i, lanes, rbf_avx512(dots, norms, norm, gamma));
     }
 }
 
@@ -339,12 +348,18 @@ struct weights {
     int by_member; /* sums has one line per member, not per row */
 };
 
-/* The rows' entries that have a line of weights: row i has the entries starts[i] to starts[i + 1]. */
+/* The rows' entries that have a line of weights. If the lines of a tile do not fit in the nearest cache,
+ * they form several bands: row i has the entries starts[k] to starts[k + 1] in band k - i * n_bands. */
 struct placed_rows {
-    size_t count, *starts;
+    size_t count, n_bands, *starts;
     double *values; /* the arrays are one allocation, which begins here */
     uint32_t *lines;
 };
+
+#ifndef LINES_OF_BAND
+#define LINES_OF_BAND 128 /* of a tile: 32 kB */
+#define ENTRIES_OF_BAND 12 /* fewer entries per row are not worth another band */
+#endif
 
 /* Looks up all lines once, because every tile needs them. */
 static const char *place_rows(const struct rows *rows, const struct weights *weights,
@@ -352,16 +367,22 @@ static const char *place_rows(const struct rows *rows, const struct weights *wei
 {
     const char *wrong = NULL;
     size_t n_placed = 0;
+    size_t n_bands = rows->n_entries / ENTRIES_OF_BAND / (rows->count ? rows->count : 1);
+    if (n_bands > weights->n_lines / LINES_OF_BAND)
+        n_bands = weights->n_lines / LINES_OF_BAND;
+    n_bands = n_bands ? n_bands : 1;
+    const size_t height = (weights->n_lines + n_bands - 1) / n_bands; /* of a band */
     placed->count = rows->count;
+    placed->n_bands = n_bands;
     placed->values = malloc(rows->n_entries * (sizeof *placed->values + sizeof *placed->lines) +
-                            (rows->count + 1) * sizeof *placed->starts);
+                            (rows->count * n_bands + 1) * sizeof *placed->starts);
     if (!placed->values)
         return "out of memory";
     placed->starts = (size_t *)(placed->values + rows->n_entries);
-    placed->lines = (uint32_t *)(placed->starts + rows->count + 1);
+    placed->lines = (uint32_t *)(placed->starts + rows->count * n_bands + 1);
     for (size_t number = 0; number < rows->count && !wrong; number++) {
-        size_t first, last;
-        placed->starts[number] = n_placed;
+        size_t first, last, band = number * n_bands;
+        placed->starts[band] = n_placed;
         wrong = bounds(rows, number, &first, &last);
         for (size_t entry = first; entry < last && !wrong; entry++) {
             uint32_t index = (uint32_t)rows->indices[entry]; /* a negative index becomes a large one */
@@ -370,11 +391,16 @@ static const char *place_rows(const struct rows *rows, const struct weights *wei
                 continue;
             if ((size_t)place >= weights->n_lines)
                 wrong = "places does not fit weights: there is no such line";
+            /* entries keep their order: those out of order stay in the highest band so far */
+            while (!wrong && band < number * n_bands + (size_t)place / height)
+                placed->starts[++band] = n_placed;
             placed->values[n_placed] = rows->values[entry];
             placed->lines[n_placed++] = (uint32_t)place;
         }
+        while (band < number * n_bands + n_bands - 1)
+            placed->starts[++band] = n_placed;
     }
-    placed->starts[rows->count] = n_placed;
+    placed->starts[rows->count * n_bands] = n_placed;
     if (wrong)
         free(placed->values);
     return wrong;
@@ -402,39 +428,57 @@ static inline __attribute__((always_inline)) void write_columns(step_sums *a, do
         memcpy(columns + (size_t)i * width, &b[i], sizeof b[i]);
 }
 
-/* Multiplies all rows by `n_steps` steps of members, whose lines of weights and sums begin here. Up to
- * STEP rows are multiplied before their sums are written, because these may become columns. */
+/* Writes sums of rows by STEP members: one line per row or, by_member, as columns. The lines or columns
+ * are `width` numbers apart. */
+static inline __attribute__((always_inline)) void write_step(step_sums *found, size_t count,
+                                                             int by_member, double *sums,
+                                                             size_t width)
+{
+    size_t i = 0;
+    for (; by_member && i + STEP <= count; i += STEP)
+        write_columns(found + i, sums + i, width);
+    for (; i < count; i++)
+        if (by_member)
+            for (size_t k = 0; k < STEP; k++)
+                sums[k * width + i] = found[i][k];
+        else
+            memcpy(sums + i * width, &found[i], sizeof found[i]);
+}
+
+#define ROWS_OF_TILE 64 /* multiplied before their sums are written, because these may become columns */
+
+/* Multiplies all rows by `n_steps` steps of members, whose lines of weights and sums begin here. */
 static inline __attribute__((always_inline)) void
 multiply_steps(const struct placed_rows *rows, const double *lines, const size_t n_steps,
                int by_member, double *sums, size_t width)
 {
-    for (size_t start = 0; start < rows->count; start += STEP) {
-        step_sums found[TILE / STEP][STEP];
-        size_t count = rows->count - start < STEP ? rows->count - start : STEP;
-        for (size_t i = 0; i < count; i++) {
-            step_sums sum[TILE / STEP] = {{0}};
-            for (size_t at = rows->starts[start + i]; at < rows->starts[start + i + 1]; at++) {
-                const double *line = lines + rows->lines[at] * n_steps * STEP;
-                const double value = rows->values[at];
-                for (size_t step = 0; step < n_steps; step++) {
-                    step_sums weights;
-                    memcpy(&weights, line + step * STEP, sizeof weights);
-                    sum[step] += value * weights;
+    for (size_t start = 0; start < rows->count; start += ROWS_OF_TILE) {
+        step_sums found[TILE / STEP][ROWS_OF_TILE];
+        size_t count = rows->count - start < ROWS_OF_TILE ? rows->count - start : ROWS_OF_TILE;
+        for (size_t band = 0; band < rows->n_bands; band++)
+            for (size_t i = 0; i < count; i++) {
+                const size_t *starts = rows->starts + (start + i) * rows->n_bands + band;
+                step_sums sum[TILE / STEP] = {{0}};
+                for (size_t step = 0; band && step < n_steps; step++)
+                    sum[step] = found[step][i];
+                for (size_t at = starts[0]; at < starts[1]; at++) {
+                    const double *line = lines + rows->lines[at] * n_steps * STEP;
+                    const double value = rows->values[at];
+                    for (size_t step = 0; step < n_steps; step++) {
+                        step_sums weights;
+                        memcpy(&weights, line + step * STEP, sizeof weights);
+                        sum[step] += value * weights;
+                    }
                 }
+                for (size_t step = 0; step < n_steps; step++)
+                    found[step][i] = sum[step];
             }
-            for (size_t step = 0; step < n_steps; step++)
-                found[step][i] = sum[step];
-        }
         for (size_t step = 0; step < n_steps; step++)
-            if (!by_member)
-                for (size_t i = 0; i < count; i++)
-                    memcpy(sums + (start + i) * width + step * STEP, &found[step][i], sizeof *found[step]);
-            else if (count == STEP)
-                write_columns(found[step], sums + step * STEP * rows->count + start, rows->count);
+            if (by_member)
+                write_step(found[step], count, 1, sums + step * STEP * rows->count + start,
+                           rows->count);
             else
-                for (size_t i = 0; i < count; i++)
-                    for (size_t k = 0; k < STEP; k++)
-                        sums[(step * STEP + k) * rows->count + start + i] = found[step][i][k];
+                write_step(found[step], count, 0, sums + start * width + step * STEP, width);
     }
 }
 
@@ -473,8 +517,6 @@ static const char *multiply_by_tiles(const struct rows *rows, const struct weigh
 
 /* Does multiply_by_tiles by member and add_rbf_values, for one tile and a few rows at a time, so that
  * their products stay in the nearest cache. The weights are support vectors, one column for each. */
-#define ROWS_OF_TILE 64
-
 static const char *add_rbf_of_tiles(const struct rows *rows, const struct weights *weights,
                                     const double *row_norms, const double *support_norms,
                                     double gamma, const struct uses *uses)
@@ -487,7 +529,8 @@ static const char *add_rbf_of_tiles(const struct rows *rows, const struct weight
     for (size_t first = 0; first < weights->width && !wrong; first += tile_height(weights, first))
         for (size_t start = 0; start < rows->count && !wrong; start += ROWS_OF_TILE) {
             size_t count = rows->count - start < ROWS_OF_TILE ? rows->count - start : ROWS_OF_TILE;
-            struct placed_rows some = {count, placed.starts + start, placed.values, placed.lines};
+            struct placed_rows some = {count, placed.n_bands, placed.starts + start * placed.n_bands,
+                                       placed.values, placed.lines};
             struct uses own = *uses;
             own.starts += first;
             own.sums += start;

@@ -22,7 +22,7 @@ from resvm_cli.files.delimited import Table, TableBlock
 from resvm_cli.files.fields import is_missing
 from resvm_cli.files.svmlight import Block
 from resvm_cli.rows import FloatArray, IntArray, Rows
-from resvm_cli.tables.cells import (
+from resvm_cli.tables.cell_values import (
     Morgan,
     class_of,
     content_of,

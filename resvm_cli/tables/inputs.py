@@ -358,7 +358,7 @@ class RowInput:
         if roles is None or not roles.positive_labels or not marked:
             yield from blocks
             return
-        from resvm_cli.tables.cells import class_of
+        from resvm_cli.tables.cell_values import class_of
 
         of_label = class_of(roles.positive_labels, roles.negative_labels)
         for block in blocks:

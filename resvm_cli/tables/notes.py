@@ -15,7 +15,7 @@ from resvm_cli.files.delimited import TableBlock
 from resvm_cli.files.fields import line_writer
 from resvm_cli.files.svmlight import format_number
 from resvm_cli.rows import IntArray, Rows
-from resvm_cli.tables.cells import texts_of
+from resvm_cli.tables.cell_values import texts_of
 from resvm_cli.tables.encoding import MappedColumn
 from resvm_cli.tables.features import TableFeatures
 

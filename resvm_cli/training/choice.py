@@ -16,7 +16,7 @@ from typing import Any
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.files.json_files import read_json
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.plan import Plan
+from resvm_cli.model.setting_plan import Plan
 from resvm_cli.parameters import (
     FEATURE_KERNELS,
     KERNEL_NAMES,
@@ -193,13 +193,6 @@ def parameters_of(params: MethodParameters) -> dict[str, Any]:
     every = [*ORDER, *(name for name in TUNED_NAMES if name not in ORDER)]
     names = [name for name in every if name not in unused]
     return {name: getattr(params, name) for name in names if getattr(params, name) is not None}
-
-
-def joined_best_json(contents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Combine the parameters of several methods into one file, the best method first."""
-    if len(contents) == 1:
-        return contents[0]
-    return {**contents[0], "methods": {content["method"]: content for content in contents}}
 
 
 def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str, Any]:

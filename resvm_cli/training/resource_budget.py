@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.plan import Plan
 from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.setting_plan import Plan
 from resvm_cli.running.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
 from resvm_cli.training.input import KEPT_BYTES

@@ -20,8 +20,8 @@ from resvm_cli.model.ensemble import Group, numeric_fingerprint
 from resvm_cli.model.members import Part, rows_drawn, train_part, train_parts
 from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import OutOfBagSample, TrainingRows
-from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.setting_plan import require_weighted_draws
 from resvm_cli.model_files.directory import (
     StoredModel,
     check_model_target,
@@ -33,7 +33,6 @@ from resvm_cli.model_files.members import format_members, member_name, parse_mem
 from resvm_cli.model_files.parts import MemberRecord, PartDirectory, join_parts
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import IntArray
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import package_version
@@ -47,8 +46,6 @@ from resvm_cli.training.expected_performance import (
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import ResourceBudget, training_budget
 
-# Bytes per value of a dense row: two copies while rows are joined, and one while bags are made.
-DENSE_BYTES = 40
 MANY_POSITIVES, MAX_LEFT_OUT = 5000, 0.5  # warn if more than half of a large P is in no bag
 SLOW_SECONDS = 60.0  # warn if no member is finished for this long
 # Members trained and saved together, per worker: few if bags are large, so that an interruption
@@ -112,7 +109,6 @@ def train_plan(
         data,
         replace(run, jobs=budget.threads),
         watch_members(plan, plan.n_models, run),
-        lambda n_rows: _note_density(plan, data, n_rows, run),
     )
     summary = OutOfBagSummary.from_values(plan, rule, part.sample, part.values)
     for text in (*unfinished_note(plan, part.n_unconverged), *warnings_about(data, part, summary)):
@@ -177,22 +173,6 @@ def unfinished_note(plan: ModelPlan, n_unconverged: int) -> list[Text]:
             name=SOLVER_NAMES[solver],
         )
     ]
-
-
-def _note_density(plan: ModelPlan, data: PUData, n_rows: int, run: Run) -> None:
-    for kind in plan.scalings:
-        scaling = data.scaling_by(kind)
-        if scaling is None or kind == "quantile" or not scaling.moves_zeros:
-            continue
-        megabytes = n_rows * len(scaling.indices) * DENSE_BYTES / 1e6
-        if megabytes >= 1:
-            run.remark(
-                Message(
-                    "{scale:" + scaling.kind + "} shifts zeros, so rows become dense: about"
-                    " {megabytes:,.0f} MB; maxabs would keep them sparse",
-                    megabytes=megabytes,
-                )
-            )
 
 
 def describe(plan: ModelPlan, data: PUData, groups: Sequence[Group]) -> dict[str, Any]:
@@ -278,7 +258,7 @@ def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
 
 
 def redrawn_rows(
-    stored: StoredModel, path: str, data: PUData, groups: IntArray | None, run: Run
+    stored: StoredModel, path: str, data: PUData, run: Run
 ) -> tuple[ModelPlan, Sequence[Problem], TrainingRows]:
     """Check that the data matches the model; return the plan, the redrawn bags and their rows."""
     plan = stored_plan(stored, path)
@@ -288,7 +268,7 @@ def redrawn_rows(
     for text in data.notes:
         run.notice(text)
     drawn = rows_drawn(problems)
-    return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, groups)
+    return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups())
 
 
 def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
@@ -392,18 +372,31 @@ def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
     yield range(first, last + 1)
 
 
-def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -> TrainResult:
-    """Join the parts in these directories and write the model."""
+def merge(
+    paths: Sequence[str],
+    target: str,
+    run: Run,
+    *,
+    force: bool = False,
+    trained: tuple[PUData, Part] | None = None,
+) -> TrainResult:
+    """Join the parts in these directories and write the model.
+
+    ``trained`` is the data and the last batch of members, if this run has trained any.
+    """
     check_model_target(target, force=force)
     parts, notes = join_parts(paths)
-    manifest, plan, summary = assemble(parts, target, force=force)
-    for text in (*notes, *unfinished_note(plan, manifest["unconverged"])):
+    manifest, plan, summary = _assembled(parts, target, force=force)
+    texts = [*notes, *unfinished_note(plan, manifest["unconverged"])]
+    if trained is not None:
+        texts += warnings_about(*trained, summary)
+    for text in texts:
         run.notice(text)
     expected = ExpectedPerformance.from_table(summary.decision, summary.table)
     return TrainResult(target, manifest, plan, expected, tuple(run.notes))
 
 
-def assemble(
+def _assembled(
     parts: Sequence[PartDirectory], target: str, *, force: bool
 ) -> tuple[dict[str, Any], ModelPlan, OutOfBagSummary]:
     """Write the complete model from its parts; return its manifest, plan and out-of-bag summary."""

@@ -22,8 +22,8 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.feature_weights import FeatureBins
 from resvm_cli.model.members import fit, rows_drawn
 from resvm_cli.model.model_plan import require_negatives
-from resvm_cli.model.plan import gamma_scale, require_weighted_draws, resolve_defaults
 from resvm_cli.model.pu_data import PositiveWeights, PUData
+from resvm_cli.model.setting_plan import Plan, gamma_scale, require_weighted_draws, resolve_defaults
 from resvm_cli.parameters import MethodName, ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -306,11 +306,13 @@ class TuningSample:
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
         groups = None if groups is None else groups[kept]
-        folds = _drawn_folds(n_pos, len(numbers), groups, settings)
+        n_folds = settings.folds
+        if settings.oob:  # folds only show how much the criterion varies
+            n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
+        folds = Folds.drawn(n_pos, len(numbers), n_folds, settings.base.seed, groups)
         samples: dict[ScalingName | None, SharedKernels] = {None: scaled(data.scale)}
-        for kind in settings.other_scalings:
-            if kind != data.scale:
-                samples[kind] = scaled(kind)
+        if settings.tries_quantiles and data.scale != "quantile":
+            samples["quantile"] = scaled("quantile")
         return cls(samples, folds, data.positive_weights, n_neg)
 
     @property
@@ -335,13 +337,24 @@ class TuningSample:
                 self.space(method, settings).largest(extended=not settings.no_extend)
                 for method in settings.methods
             ]
-        sizes = self.rows_pos, self.rows_unl
-        params = [each.parameters(settings.base, 1, *sizes) for each in candidates]
-        plans = (
-            resolve_defaults(each, *sizes, 1, lambda: 1.0, rows_neg=self.rows_neg)
-            for each in params
+        return max(self.plan(candidate, settings).bag_size for candidate in candidates)
+
+    def plan(
+        self,
+        candidate: Candidate,
+        settings: TuningSettings,
+        sizes: tuple[int, int, int] | None = None,
+        seed: int = 0,
+        weights: PositiveWeights | None = None,
+    ) -> Plan:
+        """Return the plan for this many rows of P, U and known negatives, or else for all rows."""
+        n_pos, n_unl, n_neg = sizes or (self.rows_pos, self.rows_unl, self.rows_neg)
+        params = candidate.parameters(settings.base, settings.scored_members, n_pos, n_unl)
+        return resolve_defaults(
+            replace(params, seed=seed),
+            *(n_pos, n_unl, 1, lambda: 1.0, weights),  # gamma is a number: no variance is needed
+            rows_neg=n_neg,
         )
-        return max(plan.bag_size for plan in plans)
 
     def space(self, method: MethodName, settings: TuningSettings) -> Space:
         """Return ranges for the smallest sets on which this method's candidates are trained."""
@@ -372,15 +385,6 @@ class TuningSample:
             {kind: each.gamma for kind, each in self.scaled.items()},
             [axis.name for axis in settings.axes],
         )
-
-
-def _drawn_folds(
-    n_pos: int, n_unl: int, groups: IntArray | None, settings: TuningSettings
-) -> Folds:
-    n_folds = settings.folds
-    if settings.oob:  # folds only show how much the criterion varies
-        n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
-    return Folds.drawn(n_pos, n_unl, n_folds, settings.base.seed, groups)
 
 
 def within_memory(

@@ -23,7 +23,12 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.errors import Message, ParameterError
-from resvm_cli.model.plan import DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS, default_n_pos
+from resvm_cli.model.setting_plan import (
+    DEFAULT_FRACTION,
+    DEFAULT_RATIO,
+    DEFAULT_W_POS,
+    default_n_pos,
+)
 from resvm_cli.parameter_types import Parameter, check_values
 from resvm_cli.parameters import (
     FEATURE_KERNELS,
@@ -73,10 +78,10 @@ class TuningSettings(TuningParameters):
     gram_mb: float = 1024.0  # memory for kernel values that candidates share
 
     @property
-    def other_scalings(self) -> tuple[ScalingName, ...]:
-        """The scalings that informed candidates need in addition to the data's own."""
+    def tries_quantiles(self) -> bool:
+        """Whether informed candidates also try scaling by quantiles."""
         scalable = self.base.kernel in FEATURE_KERNELS and "scale" not in self.fixed
-        return ("quantile",) if self.search == "informed" and scalable else ()
+        return self.search == "informed" and scalable
 
     @property
     def scored_members(self) -> int:
@@ -221,17 +226,15 @@ def informed_candidates(
             "w_pos": setting.w_pos,
             "c_unl": setting.c_unl * (gamma_scale[scale] if setting.linear else 1.0),
         }
-        kept = [
-            (
-                axis.name,
-                axis.nearest(values[axis.name]) if axis.name in given else values[axis.name],
-            )
-            for axis in space.axes
-            if not (setting.linear and axis.name == "gamma")
-        ]
+        if setting.linear:
+            del values["gamma"]
+        axes = [axis for axis in space.axes if axis.name in values]
+        values |= {
+            axis.name: axis.nearest(values[axis.name]) for axis in axes if axis.name in given
+        }
         candidate = Candidate(
             space.method,
-            tuple(kept),
+            tuple((axis.name, values[axis.name]) for axis in axes),
             "linear" if setting.linear else None,
             f"{RELEVANCE}:{setting.power:g}" if setting.power else None,
             scale,
@@ -285,8 +288,9 @@ def sampled(space: Space, count: int, seed: int, stage: int) -> list[Candidate]:
     bits = randomness.run_bits(seed, randomness.CANDIDATES, stage)
     candidates: dict[Candidate, None] = {}
     for _ in range(20 * count):
-        fractions = randomness.fractions(bits, len(space.axes))
-        candidates[space.candidate(fractions.tolist())] = None
+        fractions = randomness.fractions(bits, len(space.axes)).tolist()
+        values = map(Axis.at, space.axes, fractions)
+        candidates[space.candidate(values)] = None
         if len(candidates) == count:
             break
     return list(candidates)

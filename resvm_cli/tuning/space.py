@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -238,33 +238,24 @@ class Space:
     method: MethodName
     axes: tuple[Axis, ...]
 
-    def candidate(self, fractions: Sequence[float]) -> Candidate:
-        values = [
-            (axis.name, axis.at(fraction))
-            for axis, fraction in zip(self.axes, fractions, strict=True)
-        ]
-        return Candidate(self.method, tuple(values))
+    def candidate(self, values: Iterable[float]) -> Candidate:
+        """Return the candidate with these values, one for each axis."""
+        names = [axis.name for axis in self.axes]
+        return Candidate(self.method, tuple(zip(names, values, strict=True)))
 
     def largest(self, *, extended: bool) -> Candidate:
         """Return the candidate with the largest bags, for the ranges as they are or extended."""
         bags = ("n_pos", "unl_per_pos")
-        values = [
-            (
-                axis.name,
-                axis.low if axis.name not in bags else axis.ceiling if extended else axis.high,
-            )
-            for axis in self.axes
-        ]
-        return Candidate(self.method, tuple(values))
+        ends = [axis.ceiling if extended else axis.high for axis in self.axes]
+        return self.candidate(
+            end if axis.name in bags else axis.low
+            for axis, end in zip(self.axes, ends, strict=True)
+        )
 
     def grid(self) -> list[Candidate]:
         """Return all combinations, ordered so that those with the same kernel are adjacent."""
-        names = [axis.name for axis in self.axes]
-        combinations = itertools.product(*(axis.points() for axis in self.axes))
-        return [
-            Candidate(self.method, tuple(zip(names, values, strict=True)))
-            for values in combinations
-        ]
+        points = [axis.points() for axis in self.axes]
+        return [self.candidate(values) for values in itertools.product(*points)]
 
     def edges(self, candidate: Candidate) -> list[tuple[Axis, int]]:
         """Return the axes on whose edge a candidate lies, and on which side."""
@@ -304,14 +295,11 @@ def default_space(
                 " kernel",
                 name=kernel,
             )
-    defaults = _defaults(n_positives, n_unlabeled, gamma_scale, method == "bagging")
     chosen = []
-    for name in AXIS_NAMES:
-        if name not in used:
+    for default in _defaults(n_positives, n_unlabeled, gamma_scale, method == "bagging"):
+        if default.name not in used:
             continue
-        default = defaults[name]
-        axis = axes.get(name, default)
-        axis = axis.limited(default.floor, default.ceiling)
+        axis = axes.get(default.name, default).limited(default.floor, default.ceiling)
         if axis.low < axis.floor or axis.high > axis.ceiling:
             raise ParameterError(
                 "{" + axis.name + "} {axis} is not within {floor:.4g}..{ceiling:.4g},"
@@ -326,8 +314,8 @@ def default_space(
 
 def _defaults(
     n_positives: int, n_unlabeled: int, gamma_scale: float, all_of_p: bool
-) -> dict[str, Axis]:
-    """Return ranges that include the best values on the paper's data (docs/tuning.md)."""
+) -> tuple[Axis, ...]:
+    """Return ranges that include the best values on the paper's data, in order (docs/tuning.md)."""
     max_pos = float(n_positives)
     low_pos = min(max(3.0, float(n_positives // 15)), 100.0, max_pos)
     high_pos = max(low_pos, min(200.0, float(2 * n_positives // 3)))
@@ -335,7 +323,7 @@ def _defaults(
     high_ratio = min(20.0, n_unlabeled / (n_positives if all_of_p else high_pos))
     low_ratio = min(1.0, high_ratio)
     max_ratio = n_unlabeled / (n_positives if all_of_p else low_pos)
-    axes = (
+    return (
         Axis("gamma", gamma_scale * 0.03, gamma_scale * 30, True).limited(
             gamma_scale * 1e-6, gamma_scale * 1e6
         ),
@@ -346,4 +334,3 @@ def _defaults(
         Axis("w_pos", 0.25, 16.0, True).limited(1e-4, 1e4),
         Axis("c_unl", 0.01, 1000.0, True).limited(1e-6, 1e6),
     )
-    return {axis.name: axis for axis in axes}

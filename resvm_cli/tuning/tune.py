@@ -16,15 +16,15 @@ import numpy as np
 from resvm_cli import __version__
 from resvm_cli.errors import Interrupted, Message, ParameterError, ResvmError
 from resvm_cli.files.json_files import RunDirectory, TaskFiles
-from resvm_cli.model.plan import require_weighted_draws
 from resvm_cli.model.pu_data import PUData
+from resvm_cli.model.setting_plan import require_weighted_draws
 from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, MethodParameters, RuleName, Setting
 from resvm_cli.records import dataclass
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import silenced
-from resvm_cli.training.choice import TrainingChoice, best_json, joined_best_json
+from resvm_cli.training.choice import TrainingChoice, best_json
 from resvm_cli.training.data import TrainingData
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.tuning.sample import TuningSample, within_memory
@@ -94,7 +94,11 @@ class SearchResult:
 
     @property
     def params(self) -> dict[str, Any]:
-        return joined_best_json([winner.params for winner in self.winners])
+        """The content of best.json: the best method's parameters, then those of all methods."""
+        if len(self.winners) == 1:
+            return self.best.params
+        methods = {winner.params["method"]: winner.params for winner in self.winners}
+        return {**self.best.params, "methods": methods}
 
 
 def tune(request: TuneRequest, run: Run) -> SearchResult:

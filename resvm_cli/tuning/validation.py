@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,19 +19,15 @@ from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
 from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
 from resvm_cli.model.ensemble import decide
 from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
-from resvm_cli.model.plan import Plan, bag_key, bag_of, problem_on, resolve_defaults
-from resvm_cli.model.pu_data import PositiveWeights
+from resvm_cli.model.setting_plan import Plan, bag_key, bag_of, problem_on
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray
+from resvm_cli.rows import BoolArray, FloatArray, IntArray
 from resvm_cli.running.run import Run
 from resvm_cli.svm.problem import Problem
 from resvm_cli.tuning.sample import KernelTrainer, TuningSample
 from resvm_cli.tuning.search import Scores, TuningSettings
 from resvm_cli.tuning.space import Candidate
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 PARTIAL_LIMIT = 0.2  # fraction of U that partial areas cover
 # roc_areas is the mean of these: full and partial ROC AUC, by votes and by mean value.
@@ -48,10 +43,10 @@ ROC_AREAS: tuple[MetricName, ...] = (
 class ScoredSample:
     """Rows of P, then of U, with decision values from members that have not seen them."""
 
-    positive: npt.NDArray[np.bool_]  # whether it is a row of P
+    positive: BoolArray  # whether it is a row of P
     values: FloatArray  # decision value d, with ties broken
     means: FloatArray  # the members' mean value
-    predicted: npt.NDArray[np.bool_]  # whether predicted positive at the method's threshold
+    predicted: BoolArray  # whether predicted positive at the method's threshold
     folds: IntArray  # the fold each row was held out in
 
     @cached_property
@@ -62,7 +57,7 @@ class ScoredSample:
     def by_mean(self) -> ScoredLabels:
         return ScoredLabels.from_scores(self.positive, self.means)
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> ScoredSample:
+    def only(self, chosen: BoolArray) -> ScoredSample:
         return ScoredSample(*(getattr(self, each.name)[chosen] for each in fields(self)))
 
     @classmethod
@@ -118,27 +113,9 @@ class CandidateScorer:
         kernels = self.sample.kernels
         return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.sample.folds.groups)
 
-    def plan(
-        self,
-        candidate: Candidate,
-        rows_pos: int,
-        rows_unl: int,
-        seed: int,
-        weights: PositiveWeights | None = None,
-        rows_neg: int | None = None,
-    ) -> Plan:
-        """Return the plan for this many rows; gamma is a number, so no variance is needed."""
-        settings = self.settings
-        params = candidate.parameters(settings.base, settings.scored_members, rows_pos, rows_unl)
-        return resolve_defaults(
-            replace(params, seed=seed),
-            *(rows_pos, rows_unl, 1, lambda: 1.0, weights),
-            rows_neg=self.sample.rows_neg if rows_neg is None else rows_neg,
-        )
-
     def trainer(self, candidate: Candidate, run: Run) -> AbstractContextManager[KernelTrainer]:
         """Return a trainer for candidates of this kernel, scaling and weighting."""
-        plan = self.plan(candidate, self.sample.rows_pos, self.sample.rows_unl, 0)
+        plan = self.sample.plan(candidate, self.settings)
         kernels = self.sample.scaled[candidate.scale]
         return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
 
@@ -217,7 +194,7 @@ class CandidateScorer:
         same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
         weights = self.sample.positive_weights
         n_unl = int((kept[1] < self.sample.rows_unl).sum())
-        sizes = len(kept[0]), n_unl, seed
+        sizes = len(kept[0]), n_unl, len(kept[1]) - n_unl
         if weights is not None:
             try:
                 weights = weights.take(kept[0])
@@ -225,7 +202,7 @@ class CandidateScorer:
                 return [error] * len(candidates)
         for number, candidate in enumerate(candidates):
             try:
-                plan = self.plan(candidate, *sizes, weights, len(kept[1]) - n_unl)
+                plan = self.sample.plan(candidate, self.settings, sizes, seed, weights)
             except (DataError, ParameterError) as error:
                 found[number] = error
             else:

@@ -15,11 +15,16 @@ from resvm_cli.benchmark import figures
 from resvm_cli.benchmark.cells import Protocol, default_grids, read_grids
 from resvm_cli.benchmark.contamination import contamination_figure
 from resvm_cli.benchmark.data import PAPER_TASKS, Cell
-from resvm_cli.benchmark.figures import curves, render_figure
+from resvm_cli.benchmark.figures import (
+    curves,
+    negative_density,
+    positive_density,
+    render_figure,
+)
 from resvm_cli.benchmark.run import BenchmarkRequest, run_benchmark
 from resvm_cli.benchmark.tables import student_interval
 from resvm_cli.errors import DataError
-from resvm_cli.model.simulation import negative_density, positive_density, synthetic
+from resvm_cli.model.simulation import synthetic
 from resvm_cli.running.run import Run
 from tests.benchmark.test_run import ONE_CANDIDATE
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from resvm_cli.errors import DataError
 from resvm_cli.files import delimited
 from resvm_cli.files.delimited import TextTable
-from resvm_cli.tables.cells import numbers_of
+from resvm_cli.tables.cell_values import numbers_of
 
 
 def table(text: bytes, step: int | None = None, **more) -> TextTable:

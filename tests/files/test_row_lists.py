@@ -17,8 +17,8 @@ from resvm_cli.files.row_lists import (
     read_names,
     read_row_ids,
 )
-from resvm_cli.model.plan import bag_of
 from resvm_cli.model.pu_data import PositiveWeights
+from resvm_cli.model.setting_plan import bag_of
 from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run

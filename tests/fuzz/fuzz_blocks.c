@@ -1,6 +1,8 @@
 /* Fuzz target for the arithmetic on blocks. The input chooses shapes and entries, often invalid ones.
  * Buffers have exactly the right size, so that ASan detects any access beyond them. */
 #define RESVM_WITHOUT_PYTHON
+#define LINES_OF_BAND 2 /* so that a few features form several bands */
+#define ENTRIES_OF_BAND 1
 #include "../../resvm_cli/svm/_blocks.c"
 #include "input.h"
 

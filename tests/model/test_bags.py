@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.plan import bag_of, require_weighted_draws, resolve_defaults
 from resvm_cli.model.pu_data import PositiveWeights
+from resvm_cli.model.setting_plan import bag_of, require_weighted_draws, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 
 

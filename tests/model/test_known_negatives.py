@@ -12,8 +12,8 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import train_part
 from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import OutOfBagSample
-from resvm_cli.model.plan import bag_of, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.setting_plan import bag_of, resolve_defaults
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run

@@ -19,8 +19,8 @@ from resvm_cli.model.out_of_bag import (
     decide_out_of_bag,
     stored_values,
 )
-from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.setting_plan import problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run

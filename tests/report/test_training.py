@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resvm_cli.model.decisions import Threshold
-from resvm_cli.model.plan import resolve_defaults
+from resvm_cli.model.setting_plan import resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.report.training import _expected, _setting
 from resvm_cli.training.expected_performance import ExpectedPerformance

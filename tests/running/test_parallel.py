@@ -415,3 +415,13 @@ def test_too_little_address_space_is_no_bug(tmp_path):
         assert ran.code in (0, 5) or ended_by_openblas, (kilobytes, ran.code, ran.err)
         assert "Traceback" not in ran.err, (kilobytes, ran.err)
         assert "bug" not in ran.err, (kilobytes, ran.err)
+
+
+def test_both_functions_are_called_at_the_same_time_if_there_are_two_workers():
+    meeting = threading.Barrier(2, timeout=60)
+    assert sorted(parallel.both(meeting.wait, meeting.wait, 2)) == [0, 1]
+
+
+def test_one_worker_calls_both_functions_in_turn():
+    called = []
+    assert parallel.both(lambda: called.append(1), lambda: list(called), 1) == (None, [1])

@@ -236,6 +236,19 @@ def test_products_have_the_same_bits_by_row_and_by_member(n_rows, width):
     assert by_member.T.tobytes() == by_row.tobytes()
 
 
+@pytest.mark.parametrize("table", [np.arange(400), np.arange(400)[::-1], RNG.permutation(400)])
+def test_products_of_wide_rows_are_added_in_the_order_of_a_rows_entries(table):
+    rows = Rows.from_dense(RNG.standard_normal((70, 400)) * (RNG.random((70, 400)) < 0.4), 0)
+    weights, found = RNG.standard_normal((400, 8)), np.empty((70, 8))
+    arguments = rows.indptr, rows.indices, rows.values, table.astype(np.int32), weights
+    _blocks.multiply_tiles(*arguments, found, 8, False)
+    expected = np.zeros((70, 8))
+    for row in range(70):
+        for entry in range(rows.indptr[row], rows.indptr[row + 1]):
+            expected[row] += rows.values[entry] * weights[table[rows.indices[entry]]]
+    assert found.tobytes() == expected.tobytes()
+
+
 @pytest.mark.parametrize("n_rows", [1, 7, 8, 9, 23, 40])
 @pytest.mark.parametrize("width", [8, 24, 32, 72])
 def test_rbf_values_of_tiles_are_those_of_all_products(n_rows, width):

@@ -7,7 +7,7 @@ import pytest
 
 from resvm_cli.model import members as fitting
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.plan import problems, resolve_defaults
+from resvm_cli.model.setting_plan import problems, resolve_defaults
 from resvm_cli.parameters import LIBSVM_KERNELS, MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run

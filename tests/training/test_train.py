@@ -16,8 +16,8 @@ from resvm_cli.model.ensemble import Predictor
 from resvm_cli.model.members import Trainer, train_part
 from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.out_of_bag import OutOfBagSample, stored_values
-from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.setting_plan import problems, resolve_defaults
 from resvm_cli.model_files.directory import load_model
 from resvm_cli.parameters import MethodParameters, Setting
 from resvm_cli.rows import Rows

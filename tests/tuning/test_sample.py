@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from resvm_cli.errors import ParameterError
-from resvm_cli.model.plan import problems, resolve_defaults
 from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.model.setting_plan import problems, resolve_defaults
 from resvm_cli.parameters import KERNEL_NAMES, MethodParameters
 from resvm_cli.rows import Rows
 from resvm_cli.running.run import Run

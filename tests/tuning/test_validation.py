@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 from resvm_cli.errors import DataError, SolverError
 from resvm_cli.model.ensemble import decide
-from resvm_cli.model.plan import problems
+from resvm_cli.model.setting_plan import problems
 from resvm_cli.parameters import METRIC_NAMES, MethodParameters
 from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.rows import Rows
@@ -42,7 +42,7 @@ def scorer(oob=False, groups=None, n_folds=4, *, kernels=None, n_models=8):
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = scorer()
     line = made.sample.folds.numbers
-    with made.sample.kernels.trainer(made.plan(CANDIDATE, 18, 60, 0).kernel, Run()) as trainer:
+    with made.trainer(CANDIDATE, Run()) as trainer:
         (found,) = made.held_out_rows([CANDIDATE], trainer)
     rows = np.vstack([P, U])
     for fold in range(4):
@@ -109,7 +109,7 @@ def test_the_seed_of_a_fold_depends_on_the_seed_and_on_the_fold():
 def test_out_of_bag_values_come_from_members_that_lack_the_row_its_group_and_its_partner():
     groups = RNG.integers(0, 60, 104)
     made = scorer(oob=True, groups=groups, n_folds=3)
-    plan = made.plan(CANDIDATE, 24, 80, 7)
+    plan = made.sample.plan(CANDIDATE, made.settings, (24, 80, 0), 7)
     with made.sample.kernels.trainer(plan.kernel, Run()) as trainer:
         (found,) = made.out_of_bag_rows([CANDIDATE], trainer)
     members = list(problems(plan, range(8)))
@@ -158,7 +158,7 @@ def test_knowing_nothing_scores_like_chance_out_of_bag(monkeypatch):
 def test_scores_are_means_over_folds():
     made = scorer()
     (scores,) = made.scores([CANDIDATE], Run())
-    with made.sample.kernels.trainer(made.plan(CANDIDATE, 18, 60, 0).kernel, Run()) as trainer:
+    with made.trainer(CANDIDATE, Run()) as trainer:
         (rows,) = made.held_out_rows([CANDIDATE], trainer)
     parts = [rows.only(rows.folds == part) for part in range(4)]
     for name in METRIC_NAMES:

@@ -75,10 +75,11 @@ def compared(
     positive, others = _sampled(data, known.scored, unlabeled.scored, seed)
     if ensemble.is_precomputed or len(positive) < MIN_POSITIVES or not len(others):
         return ()
-    rows = Rows.concatenate([data.positives.take(positive), data.fetch(others)]).without_zeros()
+    numbers = np.concatenate([positive, len(data.positives) + others])
+    rows = data.rows(numbers).without_zeros()
     alike, groups = rows.content_numbers(), data.groups()
     if groups is not None:
-        groups = groups[np.concatenate([positive, len(data.positives) + others])]
+        groups = groups[numbers]
     n_pos = len(positive)
     own = _placements(known.values[positive], unlabeled.values[others])
     bits = randomness.run_bits(seed, randomness.BASELINES, 1)
@@ -125,22 +126,18 @@ def _single_feature(rows: Rows, n_pos: int, folds: IntArray) -> tuple[int, Place
     sums = _sums_by_fold(some, features.places(some.indices), len(features), n_pos, folds)
     counts = np.bincount(folds, minlength=N_FOLDS)
     above, below = np.empty(n_pos), np.zeros(len(rows) - n_pos)
-    columns: dict[int, FloatArray] = {}
     chosen = []
     for fold in np.flatnonzero(counts).tolist():
         areas = (sums.sum(axis=0) - sums[fold]) / max(1, n_pos - counts[fold]) - 0.5
         best = int(np.argmax(np.abs(areas)))
-        feature = int(features.present[best])
-        if feature not in columns:
-            entries = np.flatnonzero(rows.indices == feature)
-            columns[feature] = np.zeros(len(rows))
-            columns[feature][rows.row_numbers[entries]] = rows.values[entries]
-        column = columns[feature] if areas[best] >= 0 else -columns[feature]
+        entries = np.flatnonzero(rows.indices == features.present[best])
+        column = np.zeros(len(rows))
+        column[rows.row_numbers[entries]] = (1 if areas[best] >= 0 else -1) * rows.values[entries]
         own, others = column[:n_pos][folds == fold], column[n_pos:]
         above[folds == fold] = placements(own, others)
         below += counts[fold] / n_pos * (1 - placements(others, own))
-        chosen.append(feature)
-    return max(sorted(columns), key=chosen.count), (above, below)
+        chosen.append(int(features.present[best]))
+    return max(sorted(set(chosen)), key=chosen.count), (above, below)
 
 
 def _sums_by_fold(
@@ -178,7 +175,7 @@ def nearness(
     rows = ensemble.scaled(rows, group)
     kernel = Kernel("rbf", gamma=1.0) if group.kernel.known_to_libsvm else group.kernel
     features = Columns(rows.indices)
-    rows = Rows(rows.indptr, features.places(rows.indices).astype(np.int32), rows.values)
+    rows = features.placed(rows)
     width, minimum = len(features), kernel.uses_minimum
     if not minimum and len(rows.values) >= MIN_DENSITY * len(rows) * width:
         matrix = dense_matrix(rows, width)

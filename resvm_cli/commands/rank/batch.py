@@ -70,12 +70,11 @@ def choose_batch(
     ``excluded`` marks rows of U, by number, that cannot be tested; ``tested`` are the numbers of
     rows whose outcome is known.
     """
-    numbers = listing.numbers - plan.rows_pos
     possible = listing.n_members > 0
     if excluded is not None:
-        possible &= ~excluded[numbers]
+        possible &= ~excluded[listing.numbers - plan.rows_pos]
     if tested is not None:
-        possible &= ~np.isin(numbers, tested)
+        possible &= ~np.isin(listing.numbers, plan.rows_pos + tested)
     ranked = np.flatnonzero(possible)
     if not len(ranked):
         raise DataError(
@@ -91,88 +90,78 @@ def choose_batch(
     groups = data.groups()
     choice = _Choice(
         candidates,
-        _distances(data, plan, numbers[candidates]),
-        None if groups is None else groups[listing.numbers],
-        listing.votes >= SURE,
+        _distances(data, plan, listing.numbers[candidates]),
+        None if groups is None else groups[listing.numbers[candidates]],
+        listing.votes[candidates] >= SURE,
     )
     choice.add(firsts, size - n_explored)
     choice.add(doubtful, size)
-    explored = set(list(choice.chosen)[size - n_explored :])
-    choice.add(ranked, size)
-    choice.add(ranked, size, strict=False)
-    chosen = np.sort(np.array(list(choice.chosen), np.int64))
+    explored = list(choice.chosen)[size - n_explored :]
+    choice.add(candidates, size)
+    chosen = np.array(list(choice.chosen), np.int64)
+    left = ranked[~np.isin(ranked, chosen)]
+    chosen = np.sort(np.append(chosen, left[: size - len(chosen)]))
     mask = np.zeros(len(listing), bool)
     mask[chosen] = True
     batch = listing.where(mask)
-    marks = np.array([float(row in explored) for row in chosen.tolist()])
+    marks = np.isin(chosen, explored).astype(float)
     batch = replace(batch, further={**batch.further, EXPLORED: marks})
-    n_excluded = 0 if excluded is None else int(excluded.sum())
-    near, same = len(choice.near), len(choice.same_group)
-    n_tested = 0 if tested is None else len(tested)
-    return batch, BatchSummary(size, len(explored), near, same, n_excluded, n_tested)
+    return batch, BatchSummary(
+        size,
+        len(explored),
+        len(choice.near),
+        len(choice.same_group),
+        0 if excluded is None else int(excluded.sum()),
+        0 if tested is None else len(tested),
+    )
 
 
 def _distances(data: PUData, plan: ModelPlan, numbers: IntArray) -> FloatArray:
-    """Return the squared kernel distances of rows of U, as multiples of their median."""
-    order = np.argsort(numbers)
-    rows = data.fetch(numbers[order])
+    """Return the squared kernel distances of rows, as multiples of their median."""
     first = plan.plans[int(np.argmax(plan.weights))]
     kernel = first.kernel
-    products = kernel_products(data.scaled(rows, first.scale), kernel)
+    products = kernel_products(data.scaled(data.rows(numbers), first.scale), kernel)
     values = products if kernel.is_precomputed else kernel_values(kernel, products)
     own = values.diagonal()
-    distances = np.maximum(own[:, None] + own[None, :] - 2 * values, 0.0)
+    distances: FloatArray = np.maximum(own[:, None] + own[None, :] - 2 * values, 0.0)
     upper = distances[np.triu_indices(len(numbers), 1)]
     typical = float(np.median(upper)) if len(upper) else 0.0
-    back = np.argsort(order)
-    relative: FloatArray = distances[np.ix_(back, back)] / (typical or 1.0)
-    return relative
+    return distances / (typical or 1.0)
 
 
 class _Choice:
-    """Rows of a ranking, chosen one at a time."""
+    """Candidates chosen one at a time."""
 
     def __init__(
-        self,
-        candidates: IntArray,
-        distances: FloatArray,
-        groups: IntArray | None,
-        sure: BoolArray,
+        self, candidates: IntArray, distances: FloatArray, groups: IntArray | None, sure: BoolArray
     ) -> None:
-        self._index = {row: index for index, row in enumerate(candidates.tolist())}
+        self._candidates = candidates
         self._distances = distances
         self._groups = groups
         self._sure = sure
         self._nearest = np.full(len(candidates), np.inf)  # distance to the nearest chosen row
-        self._used: set[int] = set()  # groups
+        self._in_used_group = np.zeros(len(candidates), bool)
         self.chosen: dict[int, None] = {}  # in the order in which rows were chosen
         self.near: set[int] = set()
         self.same_group: set[int] = set()
 
-    def add(self, rows: IntArray, size: int, *, strict: bool = True) -> None:
-        """Choose rows in this order until ``size`` are chosen.
+    def add(self, rows: IntArray, size: int) -> None:
+        """Choose from these candidates, in this order, until ``size`` are chosen.
 
-        If ``strict``, near-duplicates, rows of chosen groups and rows that are not candidates are
-        passed over.
+        Near-duplicates and rows of chosen groups are passed over.
         """
-        for row in rows.tolist():
+        for index in np.searchsorted(self._candidates, rows).tolist():
+            row = int(self._candidates[index])
             if len(self.chosen) >= size:
                 return
-            if row in self.chosen or (strict and not self._admits(row)):
+            if row in self.chosen:
                 continue
-            self.chosen[row] = None
-            if row in self._index:
-                self._nearest = np.minimum(self._nearest, self._distances[self._index[row]])
-            if self._groups is not None:
-                self._used.add(int(self._groups[row]))
-
-    def _admits(self, row: int) -> bool:
-        if row not in self._index:
-            return False
-        if self._groups is not None and int(self._groups[row]) in self._used:
-            self.same_group.add(row)
-            return False
-        if not self._sure[row] and self._nearest[self._index[row]] <= NEAR:
-            self.near.add(row)
-            return False
-        return True
+            if self._in_used_group[index]:
+                self.same_group.add(row)
+            elif self._nearest[index] <= NEAR and not self._sure[index]:
+                self.near.add(row)
+            else:
+                self.chosen[row] = None
+                self._nearest = np.minimum(self._nearest, self._distances[index])
+                if self._groups is not None:
+                    self._in_used_group |= self._groups == self._groups[index]

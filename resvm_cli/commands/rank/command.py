@@ -160,15 +160,11 @@ def rank(
         model=model,
         target=output,
         force=force,
-        negatives=ranking.negatives,
-        tested=ranking.tested,
-        exclude=ranking.exclude,
-        feature_map=ranking.feature_map,
         annotate=listing.annotate,
         intervals=not ranking.no_interval,
         page=listing.html is not None,
         importance=listing.html is not None,
-        **{name: getattr(ranking, name) for name in RANKING_TABLE},
+        **{name: value for name, value in vars(ranking).items() if name != "no_interval"},
     )
     with running.run(cluster) as run:
         result = job.rank(request, run)
@@ -186,20 +182,16 @@ def _reject_training(context: typer.Context, explicit: set[str]) -> None:
 
 
 def _write(
-    result: RankResult,
-    form: RankingFormat,
-    listing: ListingOptions,
-    running: TrainingRunOptions,
+    result: RankResult, form: RankingFormat, listing: ListingOptions, running: TrainingRunOptions
 ) -> None:
     from resvm_cli.commands.rank import report
     from resvm_cli.commands.rank.listing import format_ranking
-    from resvm_cli.commands.rank.report import render_page
     from resvm_cli.files.atomic import output as output_file
     from resvm_cli.report import terminal
 
     if listing.html is not None:
         with output_file(listing.html) as write:
-            write(render_page(result, terminal.command_line()))
+            write(report.render_page(result, terminal.command_line()))
     if listing.why_out is not None:
         with output_file(listing.why_out) as write:
             write(report.reason_lines(result.reasons))

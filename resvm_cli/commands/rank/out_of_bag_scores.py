@@ -49,6 +49,7 @@ from resvm_cli.training.resource_budget import (
 SingleArray: TypeAlias = npt.NDArray[np.float32]
 
 CELLS_AT_ONCE = 1 << 17  # rows times members of one task
+MIN_TASKS = 16  # so that a few threads finish at about the same time
 LEVEL = 0.95
 MIN_RESAMPLES, MAX_RESAMPLES = 40, 200
 MAX_CELLS = 50_000_000  # rows times resamples: 200 MB
@@ -158,7 +159,7 @@ class OutOfBagScorer:
             return len(task[1])
 
         done = 0
-        tasks = _tasks(blocks, self.unseen_mask.n_models)
+        tasks = _tasks(blocks, n_rows, self.unseen_mask.n_models)
         for count in parallel.stream(work, tasks, self.run.threads):
             done += count
             self.run.progress(f"scoring {name} out of bag", done, n_rows)
@@ -191,9 +192,10 @@ class OutOfBagScorer:
             scores.p_values[:] = self.negatives.p_values(own, unseen)
 
 
-def _tasks(blocks: Iterator[Rows], n_models: int) -> Iterator[tuple[int, Rows]]:
+def _tasks(blocks: Iterator[Rows], n_rows: int, n_models: int) -> Iterator[tuple[int, Rows]]:
     """Yield blocks sized for the number of members, each with the number of its first row."""
-    most = max(1, CELLS_AT_ONCE // n_models // BLOCK_ROWS) * BLOCK_ROWS
+    most = min(CELLS_AT_ONCE // n_models, n_rows // MIN_TASKS)
+    most = max(1, most // BLOCK_ROWS) * BLOCK_ROWS
     done = 0
     for rows in blocks:
         for start in range(0, len(rows), most):

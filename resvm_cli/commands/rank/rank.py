@@ -17,7 +17,13 @@ from resvm_cli.commands.rank.fdr import (
     require_untrained,
     scored_negatives,
 )
-from resvm_cli.commands.rank.listing import Listing, Recovery, audit, ordered, with_precision
+from resvm_cli.commands.rank.listing import (
+    Listing,
+    Recovery,
+    ordered,
+    with_expected_false,
+    with_precision,
+)
 from resvm_cli.commands.rank.out_of_bag_scores import (
     MemberResamples,
     OutOfBagScorer,
@@ -249,7 +255,7 @@ def _scorer(
     """Train a model, or redraw the bags of the stored one, to score its training rows."""
     if stored is not None:
         assert request.model is not None
-        plan, problems, rows = redrawn_rows(stored, request.model, data, groups, run)
+        plan, problems, rows = redrawn_rows(stored, request.model, data, run)
     else:
         choice = request.choice
         if choice.auto is not None or data.scaling_is_open:
@@ -280,9 +286,12 @@ def _ranked(
     names: list[str] | None,
 ) -> RankResult:
     known, unlabeled, n_resampled = _scored_sets(request, data, plan, scorer)
-    classes = None
-    if known is not None:
-        classes = ClassMixture.fit(
+    workers = scorer.run.threads()
+
+    def fitted() -> ClassMixture | None:
+        if known is None:
+            return None
+        return ClassMixture.fit(
             known.present,
             unlabeled.present,
             request.contamination_pos,
@@ -292,8 +301,22 @@ def _ranked(
             None if tested is None else tested.ranked(unlabeled.values),
             sampled=not plan.rows_neg,  # with known negatives, P contains tested rows
         )
-    ids, workers = data.ids(), scorer.run.threads()
-    listing, audited = _listings(request, ids, plan, known, unlabeled, classes, workers)
+
+    def listed() -> tuple[Listing, Listing | None, tuple[Baseline, ...]]:
+        ensemble = scorer.predictor.ensemble
+        baselines: tuple[Baseline, ...] = ()
+        if known is not None:
+            baselines = compared(data, ensemble, known, unlabeled, names, plan.seed)
+        others = max(1, workers - 1)  # the fit takes one thread
+        return *_listings(request, data.ids(), plan, known, unlabeled, others), baselines
+
+    classes, (listing, audited, baselines) = parallel.both(fitted, listed, workers)
+    if audited is not None:
+        audited = with_expected_false(audited, classes)
+    if request.audit and audited is not None:
+        listing = audited
+    elif known is not None:
+        listing = with_precision(listing, classes)
     n_listed, n_unscored = len(listing), int((listing.n_members == 0).sum())
     if n_unscored == n_listed:
         raise DataError(
@@ -306,9 +329,6 @@ def _ranked(
             " are listed last, without a value; to score them, use smaller bags or more members"
         )
     listing, estimate, warnings = estimated(listing, known, unlabeled, classes, scorer, request.fdr)
-    baselines: tuple[Baseline, ...] = ()
-    if known is not None:
-        baselines = compared(data, scorer.predictor.ensemble, known, unlabeled, names, plan.seed)
     for text in (*warnings, *(one.note() for one in baselines if not one.is_beaten)):
         run.notice(text)
     histogram = None
@@ -343,7 +363,8 @@ def _scored_sets(
         resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
     known = None
     if plan.method == "resvm":
-        known = scorer.positives(data.positives, resamples)
+        of_known = resamples if request.audit or request.page or request.with_known else None
+        known = scorer.positives(data.positives, of_known)
     unlabeled = scorer.unlabeled(
         data.unlabeled(), plan.rows_unl, None if request.audit else resamples
     )
@@ -356,13 +377,15 @@ def _listings(
     plan: ModelPlan,
     known: OutOfBagScores | None,
     unlabeled: OutOfBagScores,
-    classes: ClassMixture | None,
     workers: int,
 ) -> tuple[Listing, Listing | None]:
-    """Return the requested list, and the audit of P if it is shown."""
+    """Return the requested list, and the audit of P if it is shown, without expected figures."""
     audited = None
     if known is not None and (request.audit or request.page):
-        audited = audit(ids[: plan.rows_pos], known, classes)
+        # rank_bounds overwrites values that the other list may need
+        resampled = None if known.resampled is None else known.resampled.copy()
+        own, n_pos = replace(known, resampled=resampled), plan.rows_pos
+        audited = ordered(ids[:n_pos], own, n_pos, lowest_first=True, workers=workers)
     if request.audit:
         assert audited is not None
         return audited, audited
@@ -372,6 +395,4 @@ def _listings(
         values, n_known = OutOfBagScores.joined(known, unlabeled), plan.rows_pos
     first = plan.rows_pos - n_known
     listing = ordered(ids[first:], values, n_known, first, lowest_first=False, workers=workers)
-    if known is not None:
-        listing = with_precision(listing, classes)
     return listing, audited

@@ -20,12 +20,11 @@ const ABOUT = {
   "q-value": "Smallest false discovery rate at which the row is listed (Benjamini-Hochberg).",
 };
 
-main.append(make("h1", {}, DATA.heading), make("p", {class: "quiet"}, DATA.data));
+main.append(make("h1", {}, DATA.heading));
 if (DATA.command) main.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
 for (const text of DATA.notes) main.append(make("p", {class: "warning"}, text));
-main.append(make("div", {class: "tiles"}, ...DATA.tiles.map(([label, value, interval]) =>
-  make("div", {class: "tile"}, make("span", {}, label), make("b", {}, typeof value === "string" ? value : shown(value)),
-    ...(interval ? [make("span", {}, interval)] : [])))));
+main.append(make("dl", {class: "summary"},
+  ...DATA.summary.flatMap(([name, text]) => [make("dt", {class: "quiet"}, name), make("dd", {}, text)])));
 
 /* A clickable id that shows the terms of its row's value. */
 function reasonsOf(id, {sums, lists}) {

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from resvm_cli.commands.rank.listing import Listing
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
 from resvm_cli.errors import ParameterError
@@ -14,7 +12,7 @@ from resvm_cli.model.members import rows_drawn
 from resvm_cli.model.model_plan import ModelPlan
 from resvm_cli.model.pu_data import PUData
 from resvm_cli.records import dataclass
-from resvm_cli.rows import IntArray, Rows
+from resvm_cli.rows import BoolArray, Rows
 from resvm_cli.running import parallel
 from resvm_cli.running.run import Run
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # number of rows or features shown for and against
 ROWS_AT_ONCE = 64
-MAX_ROWS = 40  # limit for effects of features, which take longer
+MAX_ROWS = 40  # of the first ROWS_AT_ONCE: effects of features take longer
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,7 @@ def feature_names(path: str | None, kernels: Collection[str]) -> list[str] | Non
         return None
     if "precomputed" in kernels:
         raise ParameterError(
-            "{feature_map} names features, but a precomputed kernel has none",
-            "omit {feature_map}",
+            "{feature_map} names features, but a precomputed kernel has none", "omit {feature_map}"
         )
     from resvm_cli.tables.encoding import read_feature_map
 
@@ -106,7 +103,7 @@ def reasons_of(
     parts = Explainer(ensemble, data.positives, data.fetch(drawn), drawn, problems)
     of_rows = not ensemble.linear
     of_features = any(group.kernel.name == "linear" for group in ensemble.groups)
-    effects = _effects(wanted.numbers[:MAX_ROWS], data, plan.seed, scorer, names)
+    effects: list[tuple[Effect, ...]] = []
     ids = data.ids()
 
     def row_named(part: Term) -> Contribution:
@@ -118,8 +115,11 @@ def reasons_of(
     found: list[Reasons] = []
     for start in range(0, len(wanted), ROWS_AT_ONCE):
         numbers = wanted.numbers[start : start + ROWS_AT_ONCE]
-        rows = _rows_of(numbers, data)
+        rows = data.rows(numbers)
         unseen = scorer.unseen_mask.unseen(numbers, rows)
+        if start == 0 and not (ensemble.linear or ensemble.is_precomputed):
+            first = rows.slice(0, min(len(rows), MAX_ROWS))
+            effects = _effects(first, unseen, data, plan.seed, scorer, names)
         for one in parts.explain(rows, unseen, SHOWN):
             index = len(found)
             found.append(
@@ -142,16 +142,16 @@ def reasons_of(
 
 
 def _effects(
-    numbers: IntArray, data: PUData, seed: int, scorer: OutOfBagScorer, names: list[str] | None
+    rows: Rows,
+    unseen: BoolArray,
+    data: PUData,
+    seed: int,
+    scorer: OutOfBagScorer,
+    names: list[str] | None,
 ) -> list[tuple[Effect, ...]]:
-    """Return the effects of features on these rows; none for linear and precomputed kernels."""
+    """Return the effects of features on these rows."""
     from resvm_cli.model.explanations import FeatureEffects
 
-    ensemble = scorer.predictor.ensemble
-    if ensemble.linear or ensemble.is_precomputed or not len(numbers):
-        return []
-    rows = _rows_of(numbers, data)
-    unseen = scorer.unseen_mask.unseen(numbers, rows)
     effects = FeatureEffects(scorer.predictor, data, seed)
 
     def work(at: int) -> tuple[Effect, ...]:
@@ -162,12 +162,3 @@ def _effects(
         )
 
     return list(parallel.run(work, range(len(rows)), scorer.run.threads()))
-
-
-def _rows_of(numbers: IntArray, data: PUData) -> Rows:
-    """Return the rows with these numbers (P before U), in the given order."""
-    n_pos = len(data.positives)
-    ascending = np.sort(numbers)
-    of_pos, of_unl = ascending[ascending < n_pos], ascending[ascending >= n_pos] - n_pos
-    rows = Rows.concatenate([data.positives.take(of_pos), data.fetch(of_unl)])
-    return rows.take(np.searchsorted(ascending, numbers))

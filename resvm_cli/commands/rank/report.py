@@ -36,15 +36,28 @@ MAX_SHOWN = 20  # rows whose reasons are printed
 
 def show_ranking(result: RankResult) -> None:
     """Print how rows were scored and what is expected of the list, on stderr."""
-    plan, request = result.plan, result.request
+    rows = _summary(result)
+    if model := result.request.model or result.request.target:
+        rows.insert(2, ("model", model))
+    for name, text in rows:
+        say_row(name, text)
+
+
+def _summary(result: RankResult) -> list[tuple[str, str]]:
+    """Return a summary, for the terminal and the page."""
+    plan, request, recovery = result.plan, result.request, result.recovery
+    listed = "known positives" if request.audit else "rows of U"
+    if request.with_known:
+        listed = "rows of P and U"
     rows = [
         ("data", rows_of(plan)),
-        ("ensemble", _ensemble(result)),
+        (
+            "ensemble",
+            f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each trained on"
+            f" {bags_of(plan.plans)}; decision rule {request.rule}; seed {plan.seed}",
+        ),
+        ("ranked", f"{result.n_listed:,} {listed}, scored out of bag"),
     ]
-    if model := request.model or request.target:
-        rows.append(("model", model))
-    rows.append(("ranked", f"{result.n_listed:,} {_listed_rows(result)}, scored out of bag"))
-    recovery = result.recovery
     if recovery is not None:
         half, most = RECOVERED_FRACTIONS
         rows.append(
@@ -63,16 +76,7 @@ def show_ranking(result: RankResult) -> None:
         rows.append(("suspects", _uncounted(result.fdr_estimate)))
     if result.batch is not None:
         rows.append(("next", batch_text(result.batch)))
-    for name, text in rows:
-        say_row(name, text)
-
-
-def _ensemble(result: RankResult) -> str:
-    plan = result.plan
-    return (
-        f"{plan.method}, {plan.kernel_names}: {plan.n_models} members, each trained on"
-        f" {bags_of(plan.plans)}; decision rule {result.request.rule}; seed {plan.seed}"
-    )
+    return rows
 
 
 def _suspects(result: RankResult) -> str:
@@ -155,19 +159,11 @@ def print_ranking(result: RankResult) -> None:
 
 
 def _estimate_json(estimate: FdrEstimate) -> dict[str, Any]:
-    def bounded(fraction: Interval | None) -> Any:
-        return None if fraction is None else asdict(fraction)
-
+    renamed = {"n_unlike": "n_negatives_unlike"}
     return {
-        "contamination_pos": bounded(estimate.contamination_pos),
-        "contamination_unl": bounded(estimate.contamination_unl),
-        "separable": estimate.separable,
-        "n_negatives": estimate.n_negatives,
-        "n_negatives_unlike": estimate.n_unlike,
-        "fdr": estimate.fdr,
-        "n_listed": estimate.n_listed,
-        "precision": bounded(estimate.precision),
-        "cases": [asdict(case) for case in estimate.cases],
+        renamed.get(name, name): value
+        for name, value in asdict(estimate).items()
+        if name not in ("claimed", "why_unknown")
     }
 
 
@@ -201,10 +197,9 @@ def render_page(result: RankResult, command: str = "") -> bytes:
     histogram = result.histogram
     data = {
         "heading": _heading(result),
-        "data": rows_of(result.plan),
+        "summary": _summary(result),
         "command": command,
         "audit": audit,
-        "tiles": list(_tiles(result)),
         "n_unl": result.plan.rows_unl,
         "notes": list(result.notes),
         "made": _made(result),
@@ -225,37 +220,6 @@ def render_page(result: RankResult, command: str = "") -> bytes:
     return page(f"resvm rank: {data['heading']}", "commands/rank/ranking.js", data)
 
 
-def _tiles(result: RankResult) -> Iterator[tuple[float | str, ...]]:
-    """Yield the figures at the top of the page: a label, the figure and perhaps its interval."""
-    yield _listed_rows(result) + " ranked", result.n_listed
-    yield "members", result.plan.n_models
-    if result.recovery is not None:
-        for fraction in RECOVERED_FRACTIONS:
-            name = f"{100 * fraction:.0f} % of known positives found by rank"
-            yield name, result.recovery.depth_of(fraction)
-    if (estimate := result.fdr_estimate) is not None:
-        if estimate.contamination_unl is not None:
-            name = "positives in U, estimated"
-            unl = estimate.contamination_unl
-            if estimate.claimed:
-                bounds = f"{100 * unl.low:.1f} to {100 * unl.high:.1f} %"
-                yield name, f"{100 * unl.value:.1f} %", *((bounds,) if result.resamples else ())
-            else:
-                at_most = f" (at most {_ceiling(unl)})" if unl.high < 1 else ""
-                yield name + at_most, "unknown"
-        if estimate.fdr is not None:
-            name = f"rows listed at a false discovery rate of {estimate.fdr:g}"
-            yield name, estimate.n_listed or 0
-        if estimate.n_unlike is not None:
-            yield "trusted negatives unlike the rows of P and U", estimate.n_unlike
-    if result.n_suspects is not None:
-        yield "suspects among known positives", result.n_suspects
-    if result.n_unscored:
-        yield "rows without a value", result.n_unscored
-    if result.batch is not None:
-        yield "rows to test next", result.batch.n_rows
-
-
 def _heading(result: RankResult) -> str:
     """Return a heading that says what is listed, and from which file."""
     source, audit = result.request.source, result.request.audit
@@ -268,7 +232,7 @@ def _heading(result: RankResult) -> str:
 
 def _made(result: RankResult) -> list[str]:
     notes = [
-        f"Made by resvm {__version__}: {_ensemble(result)}.",
+        f"Made by resvm {__version__}.",
         "Each row is scored only by members that have not seen the row itself, any row of its"
         " group, or any identical row.",
     ]
@@ -286,11 +250,6 @@ def _made(result: RankResult) -> list[str]:
         notes.append(f"Suspects among the known positives are {_uncounted(result.fdr_estimate)}.")
     else:
         notes.append("Bagging has all of P in every bag, so known positives cannot be scored.")
-    if (estimate := result.fdr_estimate) is not None and estimate.why_unknown:
-        cases = [f" Expected positives: {text}." for _, text in _case_rows(estimate)]
-        notes.append(f"Precision is unknown: {estimate.why_unknown}.{''.join(cases)}")
-    if result.batch is not None:
-        notes.append(f"The list contains the rows to test next: {batch_text(result.batch)}.")
     if result.reasons:
         notes.append(
             "Click an id to see the terms that add up to the row's mean value over the members that"
@@ -309,7 +268,7 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
         highest = result.known.values[result.n_suspects - 1]
         kind[shown.known & (shown.values <= highest)] = 2
     columns: dict[str, Any] = {
-        "id": [_printable(name) for name in shown.ids],
+        "id": shown.ids,
         "kind": kind.tolist() if kind.any() else None,
         "value": _rounded(shown.values),
         "votes": _rounded(shown.votes, 3),
@@ -323,13 +282,8 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
     return columns
 
 
-def _printable(name: str) -> str:
-    """Return a name for the page, with bytes that are not UTF-8 replaced."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _rounded(array: FloatArray, digits: int = 6) -> list[float | None]:
-    return [None if math.isnan(value) else float(f"{value:.{digits}g}") for value in array.tolist()]
+def _rounded(array: FloatArray, digits: int = 6) -> list[float]:
+    return [float(f"{value:.{digits}g}") for value in array.tolist()]
 
 
 def _importance(result: RankResult) -> list[tuple[str, float, float]]:
@@ -338,7 +292,7 @@ def _importance(result: RankResult) -> list[tuple[str, float, float]]:
     by_group = itertools.groupby(result.importance, key=lambda one: one.group)
     for _, some in itertools.islice(by_group, SHOWN_FEATURES):
         group = list(some)
-        names = ", ".join(_printable(one.name) for one in group[:SHOWN_NAMES])
+        names = ", ".join(one.name for one in group[:SHOWN_NAMES])
         if len(group) > SHOWN_NAMES:
             names += f" and {len(group) - SHOWN_NAMES:,} more"
         one = group[0]
@@ -401,12 +355,6 @@ def batch_text(batch: BatchSummary) -> str:
     return ", ".join(texts)
 
 
-def _listed_rows(result: RankResult) -> str:
-    if result.request.with_known:
-        return "rows of P and U"
-    return "known positives" if result.request.audit else "rows of U"
-
-
 def _case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
     """Return a summary row: how many of the first rows to expect if fractions of U are positive."""
     depth = max((case.n_first for case in estimate.cases if case.n_first <= SHOWN_DEPTH), default=0)
@@ -426,9 +374,6 @@ def _uncounted(estimate: FdrEstimate | None) -> str:
 
 def _unknown_text(estimate: FdrEstimate, fraction: Interval) -> str:
     """Return what is known about the positives in U if they cannot be estimated."""
-    at_most = f", but at most {_ceiling(fraction)} of U" if fraction.high < 1 else ""
+    ceiling = math.ceil(100 * fraction.high)
+    at_most = f", but at most {ceiling} % of U" if fraction.high < 1 else ""
     return f"unknown{at_most}: {estimate.why_unknown}"
-
-
-def _ceiling(fraction: Interval) -> str:
-    return f"{math.ceil(100 * fraction.high)} %"

@@ -33,7 +33,6 @@ from resvm_cli.model_files.parts import (
     PartDirectory,
     check_part_target,
     is_blank,
-    join_parts,
     remove_part,
 )
 from resvm_cli.parameters import MAX_MEMBERS, RuleName
@@ -44,22 +43,21 @@ from resvm_cli.running.run import Run, Share
 from resvm_cli.svm.libsvm import silenced
 from resvm_cli.training.choice import TrainingChoice
 from resvm_cli.training.data import TrainingData
-from resvm_cli.training.expected_performance import ExpectedPerformance, warnings_about
+from resvm_cli.training.expected_performance import ExpectedPerformance
 from resvm_cli.training.input import TrainingInput
 from resvm_cli.training.resource_budget import ResourceBudget, training_budget, work_of
 from resvm_cli.training.train import (
     TrainResult,
     announce,
     as_stored,
-    assemble,
     check,
     make_plan,
+    merge,
     open_part,
     require_same_data,
     save,
     train_missing,
     train_plan,
-    unfinished_note,
 )
 
 # This many multiplications take 1 to 2.5 minutes on one core. Longer runs save finished members.
@@ -235,24 +233,17 @@ def _finish(
     force: bool,
 ) -> TrainResult:
     """Train the members missing from the target's part, and turn the part into the model."""
-    last: Part | None = None
+    last: tuple[PUData, Part] | None = None
     n_left = len(part.unfinished())
     if n_left < plan.n_models:
         run.announce(f"{plan.n_models - n_left:,} of {plan.n_models:,} members are already trained")
     advice = Message("rerun the same command with {resume:True} to continue")
     with _say_what_is_kept(part, run, advice):
         for trained in train_missing(part, plan, budget, data, run):
-            last = trained
-    parts, _ = join_parts([part.path])
-    manifest, _, summary = assemble(parts, target, force=force)
+            last = data, trained
+    result = merge([part.path], target, run, force=force, trained=last)
     remove_part(part.path)
-    texts = unfinished_note(plan, manifest["unconverged"])
-    if last is not None:
-        texts += warnings_about(data, last, summary)
-    for text in texts:
-        run.notice(text)
-    expected = ExpectedPerformance.from_table(summary.decision, summary.table)
-    return TrainResult(target, manifest, plan, expected, tuple(run.notes))
+    return result
 
 
 def grow(source: TrainingInput, target: str, n_models: int, run: Run) -> TrainResult:

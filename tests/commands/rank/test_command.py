@@ -16,7 +16,7 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.plan import problems, resolve_defaults
+from resvm_cli.model.setting_plan import problems, resolve_defaults
 from resvm_cli.model_files import directory
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.tables.inputs import read_file

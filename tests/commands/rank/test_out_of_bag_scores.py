@@ -191,9 +191,11 @@ def test_rows_without_a_p_value_have_no_part():
 
 def test_rows_are_cut_into_tasks_by_their_number_alone():
     rows = Rows.from_dense(np.ones((10_000, 1)), first_index=0)
-    tasks = list(out_of_bag_scores._tasks(iter([rows, rows.slice(0, 7)]), 50))
+    tasks = list(out_of_bag_scores._tasks(iter([rows, rows.slice(0, 7)]), 10_007, 50))
     lengths = [len(part) for _, part in tasks]
     assert [start for start, _ in tasks] == [0, *np.cumsum(lengths)[:-1]]
     assert sum(lengths) == 10_007
     assert len(lengths) > 4  # for several threads
     assert all(length % BLOCK_ROWS == 0 for length in lengths[:-2])  # blocks are not split
+    few = list(out_of_bag_scores._tasks(iter([rows.slice(0, 1000)]), 1000, 50))
+    assert len(few) > 4  # a small set has several tasks, too

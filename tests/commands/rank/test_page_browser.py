@@ -92,17 +92,12 @@ def test_a_page_fits_the_screen_asks_for_nothing_and_complains_of_nothing(
 
 def test_the_expected_share_of_positives_has_its_unit(browser, pages):
     browser.open(pages / "list.html", 1280)
-    tiles = browser.run(
-        "Object.fromEntries([...document.querySelectorAll('.tile')].map("
-        "(one) => [one.querySelector('span').textContent, one.querySelector('b').textContent]))"
+    summary = browser.run(
+        "Object.fromEntries([...document.querySelectorAll('.summary dt')].map("
+        "(one) => [one.textContent, one.nextSibling.textContent]))"
     )
-    assert re.fullmatch(r"\d+\.\d %", tiles["positives in U, estimated"])
-    bounds = browser.run(
-        "[...document.querySelectorAll('.tile')].find((one) => one.textContent.startsWith("
-        "'positives in U')).lastChild.textContent"
-    )
-    assert re.fullmatch(r"\d+\.\d to \d+\.\d %", bounds)
-    assert tiles["rows of U ranked"] == "700"
+    assert re.fullmatch(r"\d+ % \(\d+ to \d+\) of U, estimated", summary["positives"])
+    assert summary["ranked"] == "700 rows of U, scored out of bag"
 
 
 @pytest.mark.parametrize("name", ["list", "both", "audit", "bagging"])

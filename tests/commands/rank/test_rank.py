@@ -11,7 +11,7 @@ from resvm_cli.commands.rank.listing import Recovery
 from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScores
 from resvm_cli.commands.rank.rank import RankRequest, rank
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.plan import problems, resolve_defaults
+from resvm_cli.model.setting_plan import problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.running.run import Run
 from resvm_cli.training.choice import TrainingChoice

@@ -20,7 +20,7 @@ from resvm_cli.metrics.curves import Histogram
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.model.importance import FeatureImportance
 from resvm_cli.model.model_plan import ModelPlan
-from resvm_cli.model.plan import resolve_defaults
+from resvm_cli.model.setting_plan import resolve_defaults
 from resvm_cli.parameters import MethodParameters
 from resvm_cli.training.input import TrainingInput
 
@@ -72,13 +72,13 @@ def test_columns_hold_the_list_with_nothing_for_nan(result):
     assert data["list"]["kind"] is None
     assert data["known"]["kind"] == [2, 1, 1]
     assert data["recovery"]["rank"] == [2, 2, 4]
-    assert ["rows without a value", 1] in data["tiles"]
+    assert data["notes"] == ["a <note>"]
 
 
 def test_names_cannot_end_the_script_and_need_not_be_utf8(result):
     page = render_page(result)
     assert page.count(b"</script>") == 2
-    assert content(page)["list"]["id"][0] == "</script><b>&0\N{REPLACEMENT CHARACTER}"
+    assert content(page)["list"]["id"][0] == "</script><b>&0\\xff"
 
 
 def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
@@ -101,7 +101,8 @@ def test_the_page_names_its_data_and_the_command(result, source, heading):
         replace(result, request=RankRequest(source=source)), "resvm rank -P 'my hits.svm'"
     )
     data = content(page)
-    assert (data["heading"], data["data"]) == (heading, "3 positive, 4 unlabeled rows")
+    assert data["heading"] == heading
+    assert data["summary"][0] == ["data", "3 positive, 4 unlabeled rows"]
     assert data["command"] == "resvm rank -P 'my hits.svm'"
     assert f"<title>resvm rank: {heading}</title>".encode() in page
 
@@ -118,18 +119,18 @@ def test_a_page_without_a_claim_says_what_can_be_said(result):
     why = "P and U overlap too much"
     estimate = FdrEstimate(unknown, unknown, False, False, None, cases=cases, why_unknown=why)
     data = content(render_page(replace(result, n_suspects=None, fdr_estimate=estimate)))
-    assert ["positives in U, estimated (at most 45 %)", "unknown"] in data["tiles"]
-    told = " ".join(data["made"])
-    assert "Precision is unknown: P and U overlap too much. Expected positives: if 5 %" in told
-    assert "if 5 % of U is positive, 4 of the first 10; if 10 %, 8." in told
-    assert "Suspects among the known positives are ranked, but not counted" in told
+    told = dict(data["summary"])
+    assert told["positives"] == "unknown, but at most 45 % of U: P and U overlap too much"
+    assert told["expected"] == "if 5 % of U is positive, 4 of the first 10; if 10 %, 8"
+    made = " ".join(data["made"])
+    assert "Suspects among the known positives are ranked, but not counted" in made
 
 
 def test_a_page_of_bagging_says_why_known_positives_have_no_values(result):
     data = content(render_page(replace(result, recovery=None, n_suspects=None, known=None)))
     assert any("Bagging has all of P in every bag" in told for told in data["made"])
     assert data["recovery"] is None
-    assert not any("found by rank" in str(tile[0]) for tile in data["tiles"])
+    assert "recall" not in dict(data["summary"])
 
 
 def test_a_page_without_resamples_mentions_no_intervals(result):
@@ -138,12 +139,18 @@ def test_a_page_without_resamples_mentions_no_intervals(result):
     assert not any("intervals of ranks" in told for told in data["made"])
 
 
-@pytest.mark.parametrize(("n_listed", "shown"), [(7, 7), (None, 0)])
-def test_a_list_with_a_false_discovery_rate_has_its_length_on_the_page(n_listed, shown, result):
-    estimate = FdrEstimate(None, None, False, False, 50, fdr=0.05, n_listed=n_listed)
-    data = content(render_page(replace(result, fdr_estimate=estimate)))
-    assert ["rows listed at a false discovery rate of 0.05", shown] in data["tiles"]
-    assert not any("positives in U" in str(tile[0]) for tile in data["tiles"])
+def test_a_list_with_a_false_discovery_rate_has_its_length_on_the_page(result):
+    estimate = FdrEstimate(None, None, False, False, 50, fdr=0.05, n_listed=7)
+    told = dict(content(render_page(replace(result, fdr_estimate=estimate)))["summary"])
+    assert told["list"].startswith("7 rows chosen by conformal p-values from 50 trusted negatives")
+    assert "positives" not in told
+
+
+def test_the_page_has_the_summary_of_the_terminal(result, capsys):
+    report.show_ranking(result)
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().err.splitlines()]
+    assert content(render_page(result))["summary"] == lines
+    assert [name for name, _ in lines] == ["data", "ensemble", "ranked", "recall", "suspects"]
 
 
 def test_correlated_features_are_on_one_line_of_importance(result):

@@ -167,16 +167,12 @@ def gamma_scale(n_features: int, variance: float) -> float:
 
 
 def _kernel(params: MethodParameters, n_features: int, variance: Callable[[], float]) -> Kernel:
-    gamma = params.gamma
-    if not Kernel(params.kernel).uses_gamma:
-        return Kernel(params.kernel)
-    if gamma == "scale":
-        gamma = gamma_scale(n_features, variance())
-    elif gamma == "auto":
-        gamma = 1.0 / max(1, n_features)
-    values: dict[str, Any] = {"gamma": gamma, "coef0": params.coef0, "degree": params.degree}
-    used = Kernel(params.kernel).parameters
-    return Kernel(params.kernel, **{name: values[name] for name in used})
+    values = {name: getattr(params, name) for name in Kernel(params.kernel).parameters}
+    if values.get("gamma") == "scale":
+        values["gamma"] = gamma_scale(n_features, variance())
+    elif values.get("gamma") == "auto":
+        values["gamma"] = 1.0 / max(1, n_features)
+    return Kernel(params.kernel, **values)
 
 
 def _solver(params: MethodParameters, bag_size: int, *, with_negatives: bool) -> SolverName:

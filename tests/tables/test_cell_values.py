@@ -7,7 +7,7 @@ import pytest
 
 from resvm_cli.errors import DataError
 from resvm_cli.files.delimited import TableBlock, TextTable
-from resvm_cli.tables.cells import (
+from resvm_cli.tables.cell_values import (
     id_like_content,
     ids_of,
     is_text,

@@ -7,7 +7,7 @@ import pytest
 
 from resvm_cli import randomness
 from resvm_cli.errors import ParameterError
-from resvm_cli.model.plan import Plan, problems, resolve_defaults
+from resvm_cli.model.setting_plan import Plan, problems, resolve_defaults
 from resvm_cli.parameters import MethodParameters
 
 
