@@ -1,8 +1,9 @@
 """Entry point for ``resvm`` and ``python -m resvm_cli``.
 
 Importing the command line takes a tenth of a second. An interrupt during that time ends the program
-quietly, because nothing has been written yet. By default, Python searches for garbage every 700 new
-objects, which would take another 10 ms: a small run creates 50,000 objects and little garbage.
+quietly, because nothing has been written yet. By default, Python runs its garbage collector after
+every 700 new objects. A small run creates 50,000 objects and little garbage, so this would waste
+10 ms.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 from types import FrameType
 from typing import NoReturn
 
-NEW_OBJECTS = 100_000  # between two searches for garbage
+NEW_OBJECTS = 100_000  # between two runs of the garbage collector
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:

@@ -67,7 +67,7 @@ def resvm(
 
 
 def app_of(names: Sequence[str]) -> typer.Typer:
-    """Return the application with only these commands; importing the others would take time."""
+    """Return the application with only these commands, because importing all of them is slow."""
     app = typer.Typer(
         name="resvm",
         rich_markup_mode="markdown",  # joins the lines of a paragraph
@@ -77,7 +77,7 @@ def app_of(names: Sequence[str]) -> typer.Typer:
     app.callback()(resvm)
     for name in names:
         command = getattr(import_module(_module_of(name)), name)
-        if isinstance(command, typer.Typer):  # a command group, such as benchmark run and report
+        if isinstance(command, typer.Typer):  # a command group: resvm benchmark run
             app.add_typer(command, name=name)
         else:
             app.command()(command)
@@ -94,7 +94,7 @@ def _module_of(name: str) -> str:
 
 
 def command_line(names: Sequence[str]) -> Any:
-    """Return the program with these commands, their path checks and their sorted help."""
+    """Return the program with these commands, including path checks and sorted help."""
     program: Any = get_command(app_of(names))
     for name, command in program.commands.items():
         parts: dict[str, Any] = getattr(command, "commands", {})
@@ -109,7 +109,7 @@ def command_line(names: Sequence[str]) -> Any:
 
 
 def _complete_from_the_first_tab() -> None:
-    """Make zsh complete on the first Tab; typer's own script only registers a function then."""
+    """Make zsh complete on the first Tab, when typer's own script only registers a function."""
     from typer._completion_shared import _completion_scripts
 
     registers = "compdef %(complete_func)s %(prog_name)s"
@@ -141,12 +141,12 @@ def _with_values(arguments: Sequence[str]) -> list[str]:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
     for also in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(also, signal.SIG_IGN)  # cleanup must not be interrupted again
+        signal.signal(also, signal.SIG_IGN)  # cleanup must not be interrupted
     signal_arrived(number)
 
 
 def _interrupt_again(unraisable: Any) -> None:
-    """Raise an interrupt again if it arrived in a callback, where Python ignores exceptions."""
+    """Re-raise an interrupt that arrived in a callback, where Python ignores exceptions."""
     error = unraisable.exc_value
     if not isinstance(error, Interrupted):
         sys.__unraisablehook__(unraisable)
@@ -178,7 +178,7 @@ def main() -> NoReturn:
         sys.exit(0)
     except MemoryError:
         _fail(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
-    except ImportError as error:  # a library cannot be loaded if address space is limited
+    except ImportError as error:  # loading a library fails if address space is limited
         hint = "is memory limited (ulimit -v)?"
         _fail(MachineError(f"cannot load a library: {error}", hint))
     except Interrupted as error:
@@ -186,7 +186,7 @@ def main() -> NoReturn:
         if output_is_done():
             os._exit(0)  # the output is complete and in place
         terminal.say("resvm: interrupted")
-        os._exit(error.exit_code)  # a solver may still be running: a C call cannot be canceled
+        os._exit(error.exit_code)  # a solver may still be running, and a C call cannot be canceled
     except Exception as error:  # noqa: BLE001 - any other exception is a bug, reported here
         _admit(error)
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""All errors that are not bugs, with their exit codes, and the Python API's warning."""
+"""All errors that are not bugs, with their exit codes, and the warning class of the Python API."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PYTHON_NAMES = {"output": "path"}  # parameters whose Python keyword differs fro
 
 
 class Message:
-    """Text with names of parameters, which each front end renders in its own way.
+    """Text with parameter names that each front end renders in its own way.
 
     ``{n_pos}`` is ``--n-pos`` on the command line and ``n_pos`` in Python; ``{decision:mean}`` is
-    ``--decision mean`` and ``decision="mean"``. All other fields are values given by keyword.
+    ``--decision mean`` and ``decision="mean"``. All other fields are values passed by keyword.
     """
 
     def __init__(self, template: str, **values: Any) -> None:
@@ -32,7 +32,7 @@ class Message:
         return f"Message({str(self)!r})"
 
 
-Text: TypeAlias = "str | Message"  # a str is shown as it is
+Text: TypeAlias = "str | Message"  # a str is shown as is
 
 
 def listed(names: Sequence[str], most: int) -> str:
@@ -111,7 +111,7 @@ class ParameterError(ResvmError, ValueError):
 
 
 class DataError(ResvmError, ValueError):
-    """Input data cannot be used as it is."""
+    """The input data cannot be used as is."""
 
     exit_code = 3
 
@@ -123,7 +123,7 @@ class ModelError(ResvmError):
 
 
 class SolverError(ModelError):
-    """LIBSVM or LIBLINEAR rejected a problem or failed on it."""
+    """LIBSVM or LIBLINEAR rejected a training problem or failed to solve it."""
 
 
 class FileError(ResvmError):
@@ -145,10 +145,10 @@ class ClusterError(ResvmError):
 
 
 class ResultWarning(UserWarning):
-    """A result may not be what you intended: the warning says why, and what to try.
+    """A result may not be what you intended. The warning says why and what to try.
 
     ``warnings.simplefilter("ignore", resvm_cli.ResultWarning)`` silences all such warnings. They
-    are also in the result's notes.
+    are also listed in the result's notes.
     """
 
 

@@ -40,7 +40,7 @@ class Parameter:
     panel: str = "Method"  # the heading under which --help lists it
     advanced: bool = False  # listed last in --help
     shared: bool = False  # tune accepts it and uses it for all candidates
-    unused: Mapping[str, str] = field(default_factory=dict)  # method: why it ignores this
+    unused: Mapping[str, str] = field(default_factory=dict)  # method: why it ignores the parameter
     name: str = ""
 
     def convert(self, value: Any) -> Any:
@@ -133,7 +133,7 @@ def declared(kind: Kind, default: Any, text: str, **more: Any) -> Any:
 def table(declared: Any) -> dict[str, Parameter]:
     """Return the parameters that a class declares, by name."""
     found = {each.name: each.metadata.get("parameter") for each in fields(declared)}
-    # as dataclasses.replace, which would take a millisecond for all parameters
+    # like dataclasses.replace, which would take a millisecond for all parameters
     return {
         name: Parameter(**{**vars(each), "name": name})
         for name, each in found.items()

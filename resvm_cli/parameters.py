@@ -29,7 +29,7 @@ KernelName: TypeAlias = Literal[
 ]
 KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
 LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's kernel numbers
-FEATURE_KERNELS = KERNEL_NAMES[:4]  # rows contain features, which may be scaled
+FEATURE_KERNELS = KERNEL_NAMES[:4]  # rows hold feature values, which may be scaled
 SolverName: TypeAlias = Literal["libsvm", "liblinear"]
 SOLVER_NAMES: tuple[SolverName, ...] = get_args(SolverName)
 RuleName: TypeAlias = Literal["votes", "mean"]
@@ -75,7 +75,7 @@ class MethodParameters:
     method: MethodName = choice("resvm", METHOD_NAMES, "resvm, bagging or cwsvm.")
     n_models: int | None = integer(
         None, "Number of ensemble members.", low=1, high=MAX_MEMBERS,
-        shown="50; with {auto}, 15 for each of its settings", unused={"cwsvm": ONE_MODEL},
+        shown="50; with {auto}, 15 per setting", unused={"cwsvm": ONE_MODEL},
     )  # fmt: skip
     n_pos: int | None = integer(
         None, "Rows of P per bag.", low=1, high=MAX_BAG_ROWS, shown="|P|, clamped to 5..200",
@@ -90,8 +90,8 @@ class MethodParameters:
         metavar="W", shown="0.7; 1 for cwsvm", unused={"bagging": "bagging fixes it at 1"},
     )  # fmt: skip
     w_neg: float | None = number(
-        None, "Penalty for known negatives, relative to rows of U.", positive=True, metavar="W",
-        shown="1", shared=True,
+        None, "Penalty for known negatives, relative to the penalty for rows of U.",
+        positive=True, metavar="W", shown="1", shared=True,
     )  # fmt: skip
     c_unl: float = number(1.0, "Penalty C for rows of U.", positive=True, letter="c", metavar="C")
     c_pos: float | None = number(
@@ -188,16 +188,16 @@ class MethodParameters:
 
 @dataclass(frozen=True)
 class Setting:
-    """Parameters shared by some members of a model, and the weight of their mean value."""
+    """Parameters shared by some of a model's members, and the weight of those members' mean."""
 
     params: MethodParameters
     weight: float = 1.0
-    scale: ScalingName | None = None  # None: the scaling chosen for all data
+    scale: ScalingName | None = None  # None: the scaling chosen for the whole model
 
 
 @dataclass(frozen=True)
 class TrainingParameters:
-    """Parameters of training that do not belong to a method."""
+    """Training parameters that do not belong to a method."""
 
     params: str | None = declared(
         "text", None,
@@ -206,8 +206,8 @@ class TrainingParameters:
     )  # fmt: skip
     auto: AutoName | None = choice(
         None, AUTO_NAMES,
-        "First score up to 15 settings out of bag (takes seconds), then pool the best ones or, with"
-        " single, use only the best one. Explicit parameters are kept.",
+        "First score up to 15 settings out of bag (this takes seconds), then pool the best ones or,"
+        " with single, use only the best one. Explicit parameters are kept.",
         metavar="[single]",
     )  # fmt: skip
     decision: RuleName | None = choice(
@@ -219,14 +219,15 @@ class TrainingParameters:
     scale: ScaleChoice | Literal["none"] = choice(
         "none", ("none", *SCALING_NAMES, "auto"),
         "none, minmax, maxabs, standard, quantile (each value's rank), or auto (what resvm check"
-        " advises, if out-of-bag scores confirm it). Learned from P and U, and applied by predict.",
+        " advises, if out-of-bag scores confirm it). The scaling is learned from P and U and"
+        " applied by predict.",
         panel="Data",
     )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuningParameters:
-    """How candidates are found and scored; None means that other parameters set the default."""
+    """How candidates are found and scored; None: the default depends on other parameters."""
 
     metric: MetricName = choice(
         "roc_areas", METRIC_NAMES,
@@ -245,7 +246,8 @@ class TuningParameters:
     search: SearchName = choice(
         "random", SEARCH_NAMES,
         "informed (settings that work well on most data), random or grid.",
-        shown="informed if scored out of bag without ranges, else random", panel=SEARCH,
+        shown="informed if candidates are scored out of bag and no ranges are given, else random",
+        panel=SEARCH,
     )  # fmt: skip
     committee: int = integer(
         1, "Pool the K best settings.", low=1, metavar="K",
@@ -255,11 +257,13 @@ class TuningParameters:
         100, "Number of candidates that a random search draws.", low=1, panel=SEARCH
     )
     no_extend: bool = declared(
-        "flag", False, "Only warn if the best value is on the edge of a range.", advanced=True
-    )
+        "flag", False,
+        "Only warn if the best value is at the edge of a range, instead of extending the range.",
+        advanced=True,
+    )  # fmt: skip
     n_models: int | None = integer(
         None, "Number of members.", low=1, high=MAX_MEMBERS,
-        shown="50; in a committee, 15 for each setting",
+        shown="50; in a committee, 15 per setting",
     )  # fmt: skip
     max_unl: int = integer(
         5000, "Score candidates on at most N rows of U, drawn at random.", low=10,
@@ -272,8 +276,9 @@ class RankingParameters:
     """Which rows a ranking lists, and what it reports about each."""
 
     audit: bool = declared(
-        "flag", False, "List the known positives instead, most suspicious first.", panel=RANKING
-    )
+        "flag", False, "List the known positives instead of rows of U, most suspicious first.",
+        panel=RANKING,
+    )  # fmt: skip
     contamination_pos: float | None = fraction(
         "Fraction of P that is negative.", "A", shown="estimated", panel=RANKING
     )
@@ -287,9 +292,7 @@ class RankingParameters:
     with_known: bool = declared(
         "flag", False, "Rank the rows of P together with the rows of U.", panel=RANKING
     )
-    top: int | None = integer(
-        None, "Write only the first N rows.", low=1, letter="k", panel=RANKING
-    )
+    top: int | None = integer(None, "Write only the top N rows.", low=1, letter="k", panel=RANKING)
     next: int | None = integer(
         None,
         "Write the N rows to test next: the top rows, without near-duplicates and with one row per"
@@ -298,7 +301,8 @@ class RankingParameters:
     )  # fmt: skip
     explore: float | None = number(
         None,
-        "With {next}: the fraction of these rows chosen because members disagree on them most.",
+        "With {next}: the fraction of the N rows to choose because members disagree most about"
+        " them.",
         low=0, high=1, metavar="F", shown="0", panel=RANKING,
     )  # fmt: skip
     why: int | None = integer(
@@ -361,7 +365,7 @@ TUNED_NAMES = tuple(
 )
 SHARED_NAMES = tuple(name for name, parameter in METHOD_TABLE.items() if parameter.shared)
 TRAINING_TABLE = table(TrainingParameters)
-# Parameters that tune searches: parameters of the methods, and unl_per_pos, which only tune has.
+# Parameters that tune searches: method parameters, and unl_per_pos, which only tune has.
 RANGE_HELP = {
     "c_unl": METHOD_TABLE["c_unl"].help,
     "w_pos": METHOD_TABLE["w_pos"].help,

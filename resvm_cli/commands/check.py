@@ -111,7 +111,7 @@ class FileCheck:
 def _check_file(
     path: str, reading: TableReading, zero_based: bool, most: int, run: Run
 ) -> FileCheck:
-    """Read a complete file, skipping lines that cannot be parsed; stop at a table's bad cell."""
+    """Read a complete file, skipping lines that cannot be parsed; stop at a bad cell in a table."""
     from resvm_cli.files.sources import Source
     from resvm_cli.files.streams import name_of
     from resvm_cli.tables.inputs import RowInput
@@ -245,7 +245,7 @@ def show_check(check: FileCheck) -> None:
         ("non-zeros", f"{check.n_nonzeros:,} ({100 * check.density:.3g} %)"),
         ("values", values),
         ("labels", labels),
-        ("repeated", f"{check.duplicate_rows:,} rows repeat an earlier one"),
+        ("duplicates", f"{check.duplicate_rows:,} rows duplicate an earlier one"),
     ]
     if n_constant := check.n_constant_features:
         listed = ", ".join(map(str, check.constant_features))

@@ -1,7 +1,7 @@
 """resvm convert: write a table or an array as svmlight text.
 
-Tables are streamed in one pass; means and medians need a second one. numpy is imported inside
-functions, so that --help stays fast.
+Tables are streamed in one pass, or in two if means or medians are filled in. numpy is imported
+inside functions, so that --help stays fast.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def convert(
     table: shared.TableOptions,
     positive_label: list[str] | None = shared.column_option(
         "--positive-label LABEL",
-        "Rows with this label get the label 1, all others 0; may be repeated.",
+        "Rows with this label get the label 1, all others the label 0. The option may be repeated.",
     ),
     like: str | None = shared.column_option(
         "--like MAP", "Use the features recorded in a file written by --map, or in a model."
     ),
     smiles_column: str | None = molecule_option(
         "--smiles-column NAME",
-        "Column with SMILES, converted to Morgan fingerprints (RDKit); other columns are used only"
-        " if listed in --columns.",
+        "Column with SMILES strings to convert to Morgan fingerprints (RDKit); other columns are"
+        " used only if listed in --columns.",
     ),
     bits: int | None = molecule_option(
         "--bits N", "Length of the fingerprints.", show_default="2048"
@@ -154,8 +154,8 @@ class ConvertRequest:
             if target.lower().endswith(OTHER_FORMATS):
                 raise ParameterError(
                     "{target}: only svmlight text can be written",
-                    "name the output .svm; scikit-learn's load_svmlight_file reads it into Python,"
-                    " and scipy.sparse.save_npz or pandas writes other formats",
+                    "use a name that ends in .svm; scikit-learn's load_svmlight_file can read the"
+                    " file, and scipy.sparse.save_npz or pandas can write other formats",
                     target=target,
                 )
         if self.write_map == "-":
@@ -184,7 +184,7 @@ class ConvertResult:
 
     source: str
     n_rows: int
-    n_positives: int | None  # None if no label was named as positive
+    n_positives: int | None  # None if no positive label was given
     n_features: int
     targets: tuple[str, ...]
 
@@ -236,13 +236,13 @@ def _known_features(path: str) -> FeatureMap:
     if known is None:
         raise ModelError(
             f"{path}: was not trained on a table, so it has no column names",
-            Message("use the map of the table: {like:MAP}"),
+            Message("use a feature map written by convert: {like:MAP}"),
         )
     return known
 
 
 def _write(request: ConvertRequest, rows: RowInput, run: Run) -> ConvertResult:
-    """Write the rows, counting rows, positives and features."""
+    """Write the rows; count rows, positives and features."""
     import numpy as np
 
     from resvm_cli.files.atomic import output
@@ -312,7 +312,7 @@ def _remarks(request: ConvertRequest, rows: RowInput, n_rows: int) -> Iterator[T
         if "smiles" in name.lower():
             text += "; for fingerprints use {smiles_column} {column}"
         elif n_values == n_rows > 1 and request.like is None:
-            text += ", and every row has its own; if these are ids, use {id_column} {column}"
+            text += ", and every row has its own value; if these are ids, use {id_column} {column}"
         yield Message(text, name=name, n_values=n_values, column=shlex.quote(name))
     if request.like is None and categories and request.write_map is None:
         yield Message("use {map:FILE} to save the feature names for later use with {like:FILE}")

@@ -40,7 +40,7 @@ def inspect(
     importance: bool = shared.output_option(
         "--importance",
         "Print the importance of each feature, for any kernel, as TSV, largest first: how much the"
-        " out-of-bag ROC AUC drops if the feature is permuted. Requires the training data.",
+        " out-of-bag ROC AUC drops when the feature is permuted. Requires the training data.",
     ),
     trained: shared.SourceOptions,
     positive_weights: str | None = shared.data_option(
@@ -118,9 +118,10 @@ def _importance(
 def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Feature]:
     """Return the weight of each feature: mean and deviation over members, largest first.
 
-    For members that weight features, it is a feature's squared factor, whose mean over all features
-    is 1; all other members are left out. Otherwise all members must be linear. In a
-    committee, each group's weights are scaled and averaged in the same way as its values.
+    For members that weight features, the weight is the square of the factor that multiplies the
+    feature (mean 1 over all features), and all other members are left out. Otherwise, all members
+    must be linear. In a committee, each group's weights are scaled and averaged in the same way as
+    its decision values.
     """
     import numpy as np
 
@@ -180,7 +181,7 @@ def show_model(path: str, stored: StoredModel) -> None:
 
 
 def _contents(path: str, stored: StoredModel) -> Iterator[tuple[str, str]]:
-    """Yield the lines of the table, each with its name."""
+    """Yield the lines of the table as pairs of name and text."""
     from resvm_cli.model_files.directory import described_scalings
 
     manifest = stored.manifest
@@ -234,7 +235,7 @@ def _contents(path: str, stored: StoredModel) -> Iterator[tuple[str, str]]:
 
 
 def _support_vectors(stored: StoredModel) -> tuple[int, int]:
-    """Return the number of support vectors of all members, and of distinct ones."""
+    """Return the total number of support vectors over all members, and how many are distinct."""
     members = stored.ensemble.members
     return sum(len(member.support) for member in members), len(stored.ensemble.pool)
 
@@ -244,7 +245,7 @@ def _member_bytes(manifest: dict[str, Any]) -> int:
 
 
 def _columns(encoding: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Yield how the columns of a table become features."""
+    """Yield lines that describe how the columns of a table become features."""
     if encoding is None:
         return
     columns = encoding["columns"]

@@ -67,14 +67,18 @@ def simulate(
         "--contamination-unl B", "Fraction of U that is truly positive.", default=0.0
     ),
     test_pos: int | None = set_option(
-        "--test-pos N", "Positive test rows.", show_default="all remaining; synthetic: 5000"
+        "--test-pos N",
+        "Number of positive test rows.",
+        show_default="all remaining; synthetic: 5000",
     ),
     test_neg: int | None = set_option(
-        "--test-neg N", "Negative test rows.", show_default="all remaining; synthetic: 5000"
+        "--test-neg N",
+        "Number of negative test rows.",
+        show_default="all remaining; synthetic: 5000",
     ),
     labelling: str = set_option(
         "--labelling NAME",
-        "How known positives are chosen: random, or biased by their features.",
+        "How known positives are chosen: random, or biased (depending on their features).",
         default="random",
         completions=(*RULES,),
     ),
@@ -180,7 +184,7 @@ def _write(
     features: FeatureMap | None,
     seed: int,
 ) -> SimulateResult:
-    """Write P, U, test rows and truth.csv into a new directory; for a table, features.json too."""
+    """Write P, U, test rows, truth.csv and, for a table, features.json into a new directory."""
     import numpy as np
 
     from resvm_cli.files.atomic import write_directory
@@ -280,4 +284,4 @@ def _show(result: SimulateResult) -> None:
     ):
         say_row(name, text)
     if not (result.test_pos and result.test_neg):
-        note("test.svm lacks a class, because no rows of it are left; draw smaller sets")
+        note("test.svm lacks a class because no rows of that class are left; draw smaller sets")

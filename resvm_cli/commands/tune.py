@@ -79,8 +79,8 @@ def tune(
 ) -> None:
     """Choose hyperparameters without negatives.
 
-    Every trial is logged when it finishes, so an interrupted run can be resumed. The result is
-    best.json, for `resvm train --params`.
+    Every trial is logged when it finishes, so an interrupted run can be resumed. The result,
+    best.json, can be passed to `resvm train --params`.
 
     For example:
 
@@ -119,7 +119,7 @@ def tune(
 
 
 def show_tuning(result: SearchResult, request: TuneRequest, train: str) -> None:
-    """Print the ten best trials, the winner of each method, and how to train it, on stderr."""
+    """Print on stderr the ten best trials, each method's winner, and how to train the best one."""
     metric = request.metric
     how = "out of bag" if request.oob else f"by {request.folds}-fold cross-validation"
     say_row(
@@ -134,14 +134,14 @@ def show_tuning(result: SearchResult, request: TuneRequest, train: str) -> None:
         for winner in result.winners:
             say_row(winner.params["method"], f"{metric} {_scored(winner)}")
     say_row("winner", _described(result.best.params))
-    say_row("score", f"{metric} {_scored(result.best)}; the best of many, so optimistic")
-    if metric == "roc_areas" and (scores := result.best.trial.scores):  # few readers know this mean
+    say_row("score", f"{metric} {_scored(result.best)}; the best of many trials, so optimistic")
+    if metric == "roc_areas" and (scores := result.best.trial.scores):  # a little-known metric
         say_row("ROC area", f"{scores.values['roc_auc']:.4f}, P against U")
     say_row("train", train)
 
 
 def show_task(result: TaskResult, task: Share) -> None:
-    """Print what a task of an array job scored and which tasks are missing, on stderr."""
+    """Print on stderr what a task of an array job scored and which tasks are missing."""
     say_row("scored", f"{result.n_scored:,} of {result.n_candidates:,} candidates")
     if result.missing:
         say_row("missing", f"tasks {as_ranges(result.missing)} of {task.count}")

@@ -1,13 +1,13 @@
 """Groups of options: a command takes a group as one argument, and each field is an option.
 
-Typer creates one option for each parameter in a command's signature. Therefore, the signature lists
-the fields of a group instead of the group, and calling the command collects their values into the
-group. Options are declared as ``--help`` shows them; those in the parameter table are generated
-from it. ``--help`` lists the most important options first.
+Typer creates one option for each parameter in a command's signature. The signature therefore lists
+a group's fields instead of the group itself, and their values are collected into the group when the
+command is called. Options are declared the way ``--help`` shows them; options for parameters in the
+parameter table are generated from the table. ``--help`` lists the most important options first.
 
-``--config FILE`` reads options from a TOML file, with one table per command. Its values become
-Click's defaults, so that the command line wins, ranges are checked, and options from a file count
-as given by the user.
+``--config FILE`` reads options from a TOML file, with one table per command. The values become
+Click's defaults, so the command line takes precedence, ranges are checked, and options from the
+file count as set by the user.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RUNNING, ADVANCED = "Running", "Advanced"
 LAST = (RUNNING, ADVANCED)
 CONFIG = "config"
 NOT_IN_FILES = (CONFIG, "help")
-TYPES = {"integer": int, "number": float, "flag": bool}  # others are text
+TYPES = {"integer": int, "number": float, "flag": bool}  # all other kinds are text
 
 
 def option(
@@ -55,7 +55,7 @@ def option(
     completions: Sequence[str] = (),
     **more: Any,
 ) -> Any:
-    """Return an option, declared as --help shows it: ``-j, --jobs N``. A flag is off by default."""
+    """Return an option, declared as --help shows it: ``-j, --jobs N``. Flags are off by default."""
     words = declared.replace(", ", " ").split()
     names = [word for word in words if word.startswith("-")]
     metavar = words[-1] if len(names) < len(words) else None
@@ -78,7 +78,7 @@ def argument(
 
 
 def option_group(group: type) -> Any:
-    """Turn a class into an option group: commands that take it have its fields as options."""
+    """Turn a class into an option group, whose fields become options of commands that take it."""
     group.options = dict(getattr(group, "options", {}))  # type: ignore[attr-defined]
     for name in group.__annotations__:
         declared = getattr(group, name, None)
@@ -89,7 +89,7 @@ def option_group(group: type) -> Any:
 
 
 def table_options(table: Mapping[str, Parameter]) -> Callable[[type], Any]:
-    """Add one option per parameter of the table to a group, before its own options."""
+    """Add one option per parameter in the table to a group, ahead of the group's own options."""
 
     def add(group: type) -> Any:
         for name, parameter in table.items():
@@ -102,7 +102,7 @@ def table_options(table: Mapping[str, Parameter]) -> Callable[[type], Any]:
 
 
 def table_option(parameter: Parameter) -> Any:
-    """Return the option for a parameter of the table."""
+    """Return the option for a parameter in the table."""
     more: dict[str, Any] = {}
     if parameter.shown is not None:
         more["show_default"] = in_options(Message(parameter.shown))
@@ -119,7 +119,7 @@ def table_option(parameter: Parameter) -> Any:
 
 
 def _type_of(parameter: Parameter) -> Any:
-    # a parameter with choices is a name, or a number as text
+    # a parameter with choices is passed as text: a name, or a number
     kind: Any = str if parameter.choices else TYPES.get(parameter.kind, str)
     return kind | None if parameter.default is None else kind
 
@@ -152,7 +152,7 @@ def fold_options(command: Command) -> Command:
 
 
 def _reject_huge(values: dict[str, Any]) -> None:
-    """Reject integers that are too large for any count and for the C code."""
+    """Reject integers that are too large to be a count or to pass to the C code."""
     for name, value in values.items():
         if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
             option = name.replace("_", "-")
@@ -160,13 +160,13 @@ def _reject_huge(values: dict[str, Any]) -> None:
 
 
 def explicit_options(context: typer.Context) -> set[str]:
-    """Return the names of the options that the user gave explicitly."""
+    """Return the names of the options that the user set explicitly."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return {name for name, source in sources.items() if source and source.name != "DEFAULT"}
 
 
 def option_text(context: typer.Context, name: str) -> str:
-    """Return an option as messages show it, such as -c/--c-unl."""
+    """Return an option's name as shown in messages, such as -c/--c-unl."""
     return next(_label(option) for option in context.command.params if option.name == name)
 
 
@@ -176,7 +176,7 @@ def names_of(group: Any) -> tuple[str, ...]:
 
 
 def as_words(group: Any, without: str = "") -> list[str]:
-    """Return a group's options as words of a command line, except defaults and ``without``."""
+    """Return a group's options as command-line words; skip defaults and the option ``without``."""
     words = []
     for name, declared in group.options.items():
         value = getattr(group, name)
@@ -201,7 +201,7 @@ def arrange(options: MutableSequence[Any]) -> None:
     declared: list[str] = []
     for option in options:
         if option.param_type_name == "argument":
-            # typer would put required arguments in braces, and add <str>
+            # typer would put required arguments in braces and add <str>
             option.get_usage_pieces = lambda ctx, metavar=option.metavar: [metavar]
             option.type = copy(option.type)
             option.type.get_metavar = lambda param, ctx: ""
@@ -238,20 +238,20 @@ def keep_inputs(command: Any) -> None:
 
 
 def _label(option: Any) -> str:
-    """Return an option or argument as messages show it: -o/--output, MODEL."""
+    """Return the name of an option or argument as shown in messages: -o/--output, MODEL."""
     is_argument = option.param_type_name == "argument"
     return option.metavar.strip("[].") if is_argument else "/".join(option.opts)
 
 
 def panel_of(option: Any) -> str:
-    """Return the heading under which --help lists an option; empty for an argument."""
+    """Return the --help heading of an option; empty for an argument."""
     return getattr(option, "rich_help_panel", None) or ""
 
 
 def add_config(command: Any, table: Sequence[str], tables: Sequence[str]) -> None:
     """Add the option ``--config`` to a command; ``table`` is the path of the command's TOML table.
 
-    ``tables`` are the names of all tables that a file may contain: one per command.
+    ``tables`` names all tables that a file may contain, one per command.
     """
     option = TyperOption(
         param_decls=[f"--{CONFIG}"],
@@ -290,7 +290,7 @@ def _load_config(
     if not own or not isinstance(own, dict):
         found = ", ".join(f"[{key}]" for key in content) or "nothing"
         raise CommandLineError(f"{name}: no options in {header}", f"the file contains {found}")
-    context.meta[CONFIG] = path  # an input, which no output may replace
+    context.meta[CONFIG] = path  # an input, so no output may replace it
     options = {
         long.removeprefix("--"): one
         for one in context.command.params
@@ -340,7 +340,7 @@ def _unknown(message: str, key: str, known: Any, form: str) -> CommandLineError:
 
 
 def _converted(option: Any, value: Any, where: str) -> Any:
-    """Return the value as Click expects it; None if it means the same as no value."""
+    """Return the value as Click expects it; None if it is equivalent to omitting the option."""
     kind = option.type.name.removesuffix(" range")
     if option.name == "auto" and isinstance(value, bool):  # a bare --auto
         return "committee" if value else None
@@ -349,6 +349,6 @@ def _converted(option: Any, value: Any, where: str) -> Any:
     if type(value) not in types.get(kind, (str, int, float)):
         raise CommandLineError(f"{where} must be {EXPECTED.get(kind, 'text')}, got {value!r}")
     if kind == "boolean":
-        # false means no flag, unless the option has both forms, --x/--no-x
+        # false omits the flag, unless the option has both forms, --x/--no-x
         return value if value or option.secondary_opts else None
     return value if kind in EXPECTED else str(value)

@@ -44,8 +44,8 @@ QUIET = running_option("-q, --quiet", "Print only errors and warnings.")
 ZERO_BASED = advanced_option("--zero-based", "Feature indices in the files start at 0.")
 GROUPS = data_option(
     "--groups FILE|qid",
-    "File with one group name per row, or qid for the data's qid: fields. No row is scored by a"
-    " member that was trained on another row of its group.",
+    "File with one group name per row, or qid to use the qid: fields in the data. No row is scored"
+    " by a member that was trained on another row from the same group.",
 )
 ANNOTATE = output_option(
     "--annotate FILE",
@@ -55,7 +55,7 @@ ANNOTATE = output_option(
 
 @contextmanager
 def command_run(quiet: bool) -> Iterator[Run]:
-    """Yield a run that reports to the terminal; if ``quiet``, only warnings."""
+    """Yield a run that reports to the terminal, or prints only warnings if ``quiet``."""
     note = None if quiet else terminal.note
     with terminal.Progress(quiet) as progress:
         yield Run(on_progress=progress, on_notice=terminal.note, on_remark=note, on_announce=note)
@@ -111,7 +111,8 @@ class TrainingRunOptions(RunningOptions):
 
     memory_mb: float | None = running_option(
         "--memory-mb MB",
-        "Limit memory use: fewer threads, smaller caches, and members trained in rounds.",
+        "Limit memory use by running fewer threads, shrinking caches and training members in"
+        " rounds.",
         min=1,
         show_default="no limit",
     )
@@ -136,7 +137,7 @@ class TableFileOptions:
     )
     header: bool | None = advanced_option(
         "--header/--no-header",
-        "Whether the first line contains column names; if not, columns are numbered.",
+        "Whether the first line has column names; if not, columns are numbered.",
         show_default="yes",
     )
     decimal_comma: bool = advanced_option(
@@ -144,7 +145,7 @@ class TableFileOptions:
     )
 
     def reading(self, positive_labels: list[str] | None = None, **roles: Any) -> TableReading:
-        """Return how to read a table, with further ``roles`` of its columns."""
+        """Return how to read a table; ``roles`` assigns additional roles to its columns."""
         from resvm_cli.tables.encoding import MISSING_RULES, ColumnRoles, TableReading
 
         rule = self.missing
@@ -167,7 +168,7 @@ class PredictedTableOptions(TableFileOptions):
 
     missing: str | None = column_option(
         "--missing RULE",
-        "How to handle missing values; zero fills in 0 if training refused or dropped them.",
+        "How to handle missing values. If training refused or dropped them, zero fills in 0.",
         show_default="as in training",
         completions=("refuse", "zero", "mean", "median"),
     )
@@ -175,7 +176,7 @@ class PredictedTableOptions(TableFileOptions):
 
 @option_group
 class TableOptions(TableFileOptions):
-    """The columns of a table that become features, and those that do not."""
+    """Which columns of a table become features, and which do not."""
 
     label_column: str | None = column_option("--label-column NAME", "Column with the labels.")
     columns: list[str] | None = column_option(
@@ -205,7 +206,7 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
 
 @option_group
 class SourceOptions:
-    """P and U, as two files or one; the fields have the same names as in TrainingInput."""
+    """P and U, in two files or one; the fields have the same names as in TrainingInput."""
 
     positives: str | None = data_option(
         "-P, --positives FILE",
@@ -226,8 +227,8 @@ class SourceOptions:
     )
     known_negatives: str | None = data_option(
         "-N, --known-negatives FILE",
-        "Rows known to be negative. Members train on them as on rows of U, but with a separate"
-        " penalty (--w-neg).",
+        "Rows known to be negative. Members treat them like rows of U, but with a separate penalty"
+        " (--w-neg).",
     )
     negative_label: list[str] | None = data_option(
         "--negative-label LABEL", "With --data: rows with this label are known negatives."
@@ -238,8 +239,8 @@ class SourceOptions:
     )
     ids_file: str | None = data_option(
         "--ids-file FILE",
-        "Ids of all rows in order, one per line.",
-        show_default="--id-column, or a comment at the end of each row, # id",
+        "Ids of all rows, one per line, in row order.",
+        show_default="--id-column, or trailing comments (# id)",
     )
     allow_missing: bool = advanced_option(
         "--allow-missing",
@@ -247,11 +248,11 @@ class SourceOptions:
     )
     drop_repeated: bool = data_option(
         "--drop-repeated",
-        "Leave out rows of U that have the content or id of a row of P or of a known negative.",
+        "Leave out rows of U that duplicate a row of P or a known negative, by content or by id.",
     )
 
     def training_input(self, table: TableOptions, **more: Any) -> TrainingInput:
-        """Return the data to train on; ``more`` are further fields of TrainingInput."""
+        """Return the data to train on; ``more`` sets other fields of TrainingInput."""
         from resvm_cli.training.input import TrainingInput
 
         reading = table.reading(
@@ -270,8 +271,9 @@ class DataOptions(SourceOptions):
 
     weights: str | None = data_option(
         "--weights FILE",
-        "Confidence in each known positive: one number from 0 to 1 per row of P (with"
-        " --positive-ids: after each id). Bags draw rows of P in proportion to these numbers.",
+        "Confidence in each known positive, from 0 to 1: one number per row of P or, with"
+        " --positive-ids, one id and number per line. Bags draw rows of P in proportion to these"
+        " numbers.",
     )
     zero_based: bool = ZERO_BASED
     features: int | None = advanced_option(
@@ -280,7 +282,7 @@ class DataOptions(SourceOptions):
     scale: str = table_option(TRAINING_TABLE["scale"])
 
     def chosen_scale(self) -> ScaleChoice | None:
-        """Return the scaling chosen by --scale; --params may choose another one."""
+        """Return the scaling chosen by --scale; --params may choose a different one."""
         name = TRAINING_TABLE["scale"].convert(self.scale)
         return None if name == "none" else name
 
@@ -304,7 +306,7 @@ class MethodOptions:
 
 
 def given_values(values: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:
-    """Return the values that the user gave, converted for the engine."""
+    """Return the values that the user set, converted for the engine."""
     given = {name: value for name, value in values.items() if name in explicit}
     if "kernel" in given:
         given["kernel"] = parse_kernel(given["kernel"])

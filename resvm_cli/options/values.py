@@ -22,7 +22,7 @@ AUTO = "auto"
 # Typer bundles its own Click without exporting UsageError, the parent of BadParameter.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-# LIBSVM options, and what replaces them here.
+# LIBSVM options and their equivalents in resvm.
 OF_LIBSVM = {
     "-s": "all members are C-SVMs; --method chooses resvm, bagging or cwsvm",
     "-w": "--w-pos replaces -w1 as the weight of P, and -c is the penalty for U",
@@ -69,7 +69,7 @@ def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
 
 
 def parse_kernel(text: str) -> KernelName:
-    """Return a kernel given by name or by LIBSVM's number."""
+    """Return the kernel with this name or this LIBSVM number."""
     kernels: dict[str, KernelName] = {name: name for name in KERNEL_NAMES}
     kernels |= {"polynomial": "poly"}
     kernels |= {str(number): name for number, name in enumerate(LIBSVM_KERNELS)}
@@ -82,13 +82,13 @@ def parse_kernel(text: str) -> KernelName:
 
 
 def single_number(labels: Sequence[str]) -> float | None:
-    """Return the label as a number, as in svmlight text; None if there is no such label."""
+    """Return the label as a number; None unless there is exactly one and it is a finite number."""
     number = number_or_text(labels[0]) if len(labels) == 1 else None
     return float(number) if isinstance(number, int | float) and isfinite(number) else None
 
 
 def number_or_text(text: str) -> float | str:
-    """Return a number if the text is one, else the text."""
+    """Return the text as a number if it is one; otherwise, return the text."""
     try:
         return int(text) if re.fullmatch("[+-]?[0-9]{1,300}", text) else float(text)
     except ValueError:
@@ -107,7 +107,7 @@ def parse_number(option: str, text: str, expected: str = "a number") -> float:
 
 
 def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
-    """Return the part of an array job: I/N, or auto to read it from the batch system."""
+    """Parse --task: I/N as given, or auto to read I and N from the batch system."""
     word, slash, after = text.partition("/")
     expected = CommandLineError(f"--task must be I/N (I from 1 to N), auto or auto/N, got '{text}'")
     count = None
@@ -124,7 +124,7 @@ def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
 
 
 class _ArrayJob(NamedTuple):
-    """The environment variables that tell a task of a batch system its number."""
+    """The environment variables that a batch system sets for the tasks of an array job."""
 
     variable: str
     base: int = 1  # the number of the first task, if the system fixes it
@@ -157,10 +157,10 @@ ARRAY_VARIABLES = tuple(job.variable for job in _ARRAY_JOBS)
 
 
 def _of_array(environment: Mapping[str, str], count: int | None) -> Share:
-    """Return the part given by the batch system's environment variables."""
+    """Return the part of the array job according to the batch system's environment variables."""
     job, index = _array_index(environment)
     if count is not None:
-        # a rerun of some tasks has a different first number and count, but tasks keep their numbers
+        # rerunning only some tasks changes the first number and the count, but not task numbers
         number = index - job.base + 1
         if not 1 <= number <= count:
             tasks = f"{job.base} to {count + job.base - 1}"
@@ -179,7 +179,7 @@ def _of_array(environment: Mapping[str, str], count: int | None) -> Share:
 
 
 def _task_numbers(job: _ArrayJob, environment: Mapping[str, str]) -> range:
-    """Return the numbers of all tasks in the array, or an empty range if they are not known."""
+    """Return the numbers of all tasks in the array, or an empty range if they are unknown."""
     first, last, total, step = (_number(environment.get(name)) for name in job[2:])
     if not job.first:
         first = job.base

@@ -1,9 +1,9 @@
-/* Elements and charts for resvm's pages: plain SVG, drawn once, with a read-out under the pointer. */
+/* Elements and charts for resvm's pages: plain SVG, drawn once, with a readout of the values at the pointer. */
 
 const DASHES = ["", "8 4", "2 3", "8 3 2 3", "12 4", "4 2"];
 const colour = (number) => `var(--s${number % 6})`;
 
-/* An element: make("p", {class: "quiet"}, "text", child). Text is never taken for markup. */
+/* An element: make("p", {class: "quiet"}, "text", child). Text is never parsed as markup. */
 function make(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
@@ -21,7 +21,7 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/* A number for people: whole numbers grouped, others to some digits. */
+/* Format a number for display: integers with thousands separators, others rounded to some digits. */
 function shown(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (Number.isInteger(value)) return value.toLocaleString("en");
@@ -51,7 +51,7 @@ function legend(names, solid = false) {
 
 const BOX = {width: 520, height: 400, left: 84, right: 26, top: 12, bottom: 48};
 
-/* Axes with round steps; gives the two scales. */
+/* Draw axes with ticks at round values; return the two scales. */
 function axes(svg, options) {
   const {width, height, left, right, top, bottom} = BOX;
   const [x0, x1] = options.x, [y0, y1] = options.y;
@@ -86,8 +86,8 @@ function ticks(low, high) {
   return found;
 }
 
-/* Round values on a histogram's axis, whose bins are equally wide on the page whatever their edges:
-   first where bins are narrowest, then wherever labels have room. Values as places among the bins. */
+/* Map tick positions, counted in bins, to round values for a histogram's axis. Bins are drawn equally
+   wide, whatever their edges. Ticks go first where bins are narrowest, then wherever labels fit. */
 function binTicks(edges) {
   const bins = edges.length - 1, runs = [];
   for (let bin = 0; bin < bins; bin++) {
@@ -107,7 +107,7 @@ function binTicks(edges) {
 }
 
 /* Curves. series: [{name, x, y, step}]; bands: [{series, x, low, high}]; chance: [[x, y], [x, y]];
-   read(series, index) tells what the pointer is at. Returns {mark(series, x, y)}. */
+   read(series, index) describes the point at the pointer. Returns {element, mark(series, x, y)}. */
 function lineChart(options) {
   const svg = draw("svg", {viewBox: `0 0 ${BOX.width} ${BOX.height}`, role: "img", "aria-label": options.label});
   const {px, py, back} = axes(svg, options);
@@ -161,7 +161,7 @@ function lineChart(options) {
   return {element: make("figure", {}, svg, out), mark};
 }
 
-/* Where an ascending list comes closest to a value; of equals the first. */
+/* Return the index of the entry closest to a value in an ascending list. */
 function nearest(list, value) {
   let low = 0, high = list.length - 1;
   while (low < high) {
@@ -171,16 +171,16 @@ function nearest(list, value) {
   return low > 0 && value - list[low - 1] < list[low] - value ? low - 1 : low;
 }
 
-/* What the axis of a histogram does: votes from 0 to 1 get more room than the sums beyond them. */
+/* Explain a histogram's axis, where votes from 0 to 1 get more room than the sums beyond them. */
 function spreadHint(edges) {
   const widths = edges.slice(1).map((edge, bin) => edge - edges[bin]);
   const even = Math.max(...widths) < 1.5 * Math.min(...widths);
-  return (even ? "" : "The axis changes its scale at 0 and 1: votes lie between, and beyond them sums of unanimous members. ") +
-    "The outermost bins hold all values beyond them.";
+  return (even ? "" : "The axis changes scale at 0 and 1: values in between are votes, and values beyond are sums over unanimous members. ") +
+    "The outermost bins also hold all values beyond the axis.";
 }
 
-/* Two histograms over the same bins, each as a share of its class, one up and one down. Bins are
-   drawn equally wide, whatever their edges. */
+/* Two histograms over the same bins, each as fractions of its class, one above the axis and one below.
+   Bins are drawn equally wide, whatever their edges. */
 function mirrorChart(options) {
   const svg = draw("svg", {viewBox: `0 0 ${BOX.width} ${BOX.height}`, role: "img", "aria-label": options.label});
   const edges = options.edges, bins = edges.length - 1;

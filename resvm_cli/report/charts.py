@@ -1,10 +1,10 @@
 """Self-contained HTML pages and matplotlib plots for reports.
 
-A page holds style, chart functions, data and one command's script. Its content security policy
-forbids all network connections, so it can be emailed and opened anywhere, and allows only the
-script and the style that we wrote, by their digests. The colors of plots are Okabe and Ito's, which
-color-blind readers can distinguish; each curve also has its own dashes, so that a figure printed in
-gray remains readable. matplotlib is imported only when needed.
+A page holds its style, the chart functions, the data and one command's script. Its content security
+policy forbids all network connections, so the page can be emailed and opened anywhere, and allows
+only our own script and style, identified by their digests. Plots use the Okabe-Ito palette, whose
+colors color-blind readers can distinguish. Each curve also has its own dash pattern, so that a
+figure printed in gray remains readable. matplotlib is imported only when needed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STYLE: dict[Any, Any] = {
 def page(title: str, script: str, data: dict[str, Any]) -> bytes:
     """Return a page that runs ``script`` with ``data`` as the constant ``DATA``.
 
-    The script is a file of the package, such as commands/score/score.js.
+    The script is a file in the package, such as commands/score/score.js.
     """
     content = json.dumps(as_json(data), allow_nan=False, separators=(",", ":"))
     # only these characters could end a script element or open a comment in it
@@ -73,7 +73,7 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 </head>
 <body>
 <main id="page"></main>
-<noscript>This page draws its charts with a script; please allow it.</noscript>
+<noscript>This page draws its charts with JavaScript; please enable it.</noscript>
 <script type="application/json" id="data">{content}</script>
 <script>{code}</script>
 </body>
@@ -83,12 +83,12 @@ def page(title: str, script: str, data: dict[str, Any]) -> bytes:
 
 
 def _digest(content: str) -> str:
-    """Return the digest by which a content security policy allows an element's content."""
+    """Return the digest that makes a content security policy allow an element's content."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def kind_of(path: str, option: str = "--plot") -> Kind:
-    """Return the file format from its extension; fail early if matplotlib is not installed."""
+    """Return the format given by a file's extension; fail early if matplotlib is not installed."""
     ending = path.lower().rpartition(".")[2]
     if ending not in KINDS:
         raise CommandLineError(f"{option} must end in .png, .svg or .pdf, got '{path}'")
@@ -103,7 +103,7 @@ def kind_of(path: str, option: str = "--plot") -> Kind:
 
 
 def finish_pr_and_roc(pr: Any, roc: Any, chance: float) -> None:
-    """Add lines for random rankings, labels, grids and legends to plots of PR and ROC curves."""
+    """Add chance lines, labels, grids and legends to plots of PR and ROC curves."""
     pr.plot([0, 1], [chance, chance], label=f"chance {chance:.3g}", **REFERENCE_LINE)
     roc.plot([0, 1], [0, 1], label="chance 0.5", **REFERENCE_LINE)
     pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
@@ -120,7 +120,7 @@ def finish_pr_and_roc(pr: Any, roc: Any, chance: float) -> None:
 def saved(figure: Any, kind: Kind, margin: float | None = None) -> bytes:
     """Return the figure as the bytes of a file, without dates.
 
-    With a margin in inches, the page is fitted to the drawing, so that no title is cut off.
+    If a margin is given, in inches, the page is fitted to the drawing so that no title is cut off.
     """
     target = io.BytesIO()
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}

@@ -21,10 +21,10 @@ from resvm_cli.files.streams import as_unicode, write_stdout
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-# Control characters that change the direction in which the rest of a line is shown.
+# Control characters that change the text direction of the rest of a line.
 BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 SCHEMA = 1  # version of the JSON results
-# Parameters whose option is not simply -- followed by their name.
+# Parameters whose option is not simply the parameter's name after --.
 SPECIAL = {
     "positives": "-P",
     "unlabeled": "-U",
@@ -68,7 +68,7 @@ def in_options(text: Text) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = ()) -> list[str]:
-    """Return rows of cells as lines; the columns in ``left`` are aligned left, the others right."""
+    """Return rows of cells as lines; columns in ``left`` are left-aligned, others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -116,7 +116,7 @@ def print_table(text: str) -> None:
 
 
 def as_json(value: Any) -> Any:
-    """Return the data in valid Unicode, and with None for nan and infinities, which JSON lacks."""
+    """Return the data as valid Unicode, with nan and infinities, which JSON lacks, as None."""
     if isinstance(value, dict):
         return {as_unicode(str(key)): as_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

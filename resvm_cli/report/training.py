@@ -105,7 +105,7 @@ def _committee(plan: ModelPlan) -> list[tuple[str, str]]:
 
 
 def _own(setting: Plan, plan: ModelPlan) -> str:
-    """Return what distinguishes this setting from the model's others, apart from numbers."""
+    """Return what distinguishes this setting from the model's other settings, except numbers."""
     words: list[str] = []
     if len({each.kernel.name for each in plan.plans}) > 1:
         words.append(setting.kernel.name)
@@ -138,7 +138,7 @@ def bags_of(plans: Sequence[Plan]) -> str:
 def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
     """Return the report lines for the threshold and the out-of-bag separation of P from U."""
     threshold = expected.threshold
-    # outside 0 to 1, all members vote alike, and the decision value is their sum
+    # outside 0 to 1, all members vote alike, and the decision value is the sum of their values
     is_sum = expected.rule == "votes" and not 0 <= threshold.value <= 1
     text = f"{'decision value' if is_sum else expected.rule} above {threshold.value:.4g}"
     if threshold.recall is not None and threshold.share is not None:

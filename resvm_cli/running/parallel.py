@@ -1,10 +1,12 @@
-"""Run many tasks in threads: results in task order, with the main thread free for signals.
+"""Run many tasks in threads, with results in task order and the main thread free for signals.
 
 Workers are threads: the solvers, BLAS and the tokenizer release the GIL, so threads scale like
-processes without the startup cost and without copying the data. A C call cannot be canceled, so it
-never runs in the main thread, and the threads are daemons: an interrupted program need not wait.
+processes without the startup cost and without copying the data. A C call cannot be canceled.
+Therefore, C calls never run in the main thread, and the workers are daemon threads, so that an
+interrupted program can exit at once.
 
-This is the only module outside files/ that opens files: the system files with the number of cores.
+This is the only module outside files/ that opens files: it reads the number of cores from system
+files.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ SYSTEM = Path("/")
 # Cores granted by Slurm, Grid Engine or Torque; CPU affinity may not reflect them.
 CORE_VARIABLES = ("SLURM_CPUS_PER_TASK", "NSLOTS", "PBS_NUM_PPN")
 
-_blas_has_one_thread = False  # since startup, set by environment variables
+_blas_has_one_thread = False  # set at startup through environment variables
 _n_holders = 0  # contexts that limit BLAS to one thread; they may overlap across threads
-_threads_before: dict[str, tuple[Any, int]] = {}  # by path, for libraries that are limited
+_threads_before: dict[str, tuple[Any, int]] = {}  # by path, for limited libraries
 _holders_lock = threading.Lock()
 
 
 def hold_inner_threads() -> None:
-    """Limit BLAS to one thread by environment variables; call it before numpy is imported."""
+    """Limit BLAS to one thread through environment variables; call this before importing numpy."""
     global _blas_has_one_thread
     if "numpy" not in sys.modules:
         for name in ("OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "OMP_NUM"):
@@ -52,10 +54,10 @@ def hold_inner_threads() -> None:
 
 @contextmanager
 def inner_threads_held() -> Iterator[None]:
-    """Limit BLAS to one thread in this context: rounding must not depend on the machine.
+    """Limit BLAS to one thread in this context, so that rounding does not depend on the machine.
 
-    Most libraries have one limit for the whole process: the last context to end restores it.
-    OpenMP has one for each thread.
+    Most libraries have one limit for the whole process, which the last context to end restores.
+    OpenMP has one limit per thread.
     """
     global _n_holders
     if _blas_has_one_thread:
@@ -93,7 +95,7 @@ def _set_threads(numbers: Sequence[tuple[Any, int]]) -> None:
 
 
 def _let_any_thread_set(libraries: Iterable[Any]) -> None:
-    """Allow all threads to set the limit; for OpenBLAS, threadpoolctl 3.8 allows only one."""
+    """Let all threads set the limit; for OpenBLAS, threadpoolctl 3.8 lets only one thread do so."""
     for library in libraries:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
@@ -140,7 +142,7 @@ def stream(
     """Like ``run``, for tasks that arrive one by one; results are yielded when ready.
 
     A separate thread fetches tasks, staying a few ahead of the results. ``workers`` is called when
-    a second task arrives: a single task needs only one worker.
+    a second task arrives, because a single task needs only one worker.
     """
     try:
         return _Stream(function, tasks, workers).results(tick)
@@ -149,7 +151,7 @@ def stream(
 
 
 class _Stream(Generic[Task, Result]):
-    """A thread that takes tasks, worker threads, and a queue that keeps results in order."""
+    """A thread that fetches tasks, worker threads, and a queue that keeps results in order."""
 
     def __init__(
         self, function: Callable[[Task], Result], tasks: Iterable[Task], workers: Callable[[], int]
@@ -262,7 +264,7 @@ def _out_of_memory() -> MachineError:
 
 def available_cores() -> int:
     """Return the minimum of CPU affinity, container quota and cores granted by a batch system."""
-    # joblib counts them too, but importing it takes longer than a short run does
+    # joblib could do this, but importing it takes longer than a short run
     try:
         limits = [len(os.sched_getaffinity(0))]
     except (AttributeError, OSError):  # not available on every system
@@ -306,4 +308,4 @@ def _quota(group: Path) -> float:
         cores = float(limit) / float(period)
     except (OSError, ValueError, ZeroDivisionError):  # "max" means no limit
         return inf
-    return cores if cores > 0 else inf  # so does -1
+    return cores if cores > 0 else inf  # -1 also means no limit

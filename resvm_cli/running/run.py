@@ -1,8 +1,7 @@
 """The context of a run: threads, memory, progress and notices, passed from front end to engine.
 
-This module also handles what comes from the system: the share of an array job, and termination
-signals. A signal is deferred while an output is renamed to its final path, and has no effect once
-all requested output exists.
+This module also handles shares of array jobs and termination signals. A signal is deferred while an
+output is renamed to its final path, and has no effect once all requested output exists.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ class Engine(Protocol):
 class Run:
     """Threads, memory, progress, notices and the cluster of one run.
 
-    ``notes`` holds every notice and remark so far, so that results can repeat them, and
-    ``concerns`` only the notices; copies made by ``dataclasses.replace`` share both. A Run never
+    ``notes`` holds every notice and remark so far, so that results can repeat them; ``concerns``
+    holds only the notices. Copies made by ``dataclasses.replace`` share both lists. A Run never
     leaves its process.
     """
 
@@ -89,11 +88,11 @@ class Run:
             self.on_remark(text)
 
     def with_own_notes(self) -> Run:
-        """Return the same run for one of several results, with separate notices."""
+        """Return a copy of this run with separate notes, for one of several results."""
         return replace(self, notes=[], concerns=[])
 
     def silent(self) -> Run:
-        """Return the same run without callbacks, for a step that should not report anything."""
+        """Return a copy without callbacks, for a step that should not report anything."""
         quiet = replace(self, on_progress=None, on_notice=None, on_remark=None, on_announce=None)
         return quiet.with_own_notes()
 
@@ -106,7 +105,7 @@ class Run:
         return self.jobs or parallel.available_cores()
 
     def workers(self) -> int:
-        """Return how many shared tasks may run at the same time, here or on the cluster."""
+        """Return how many tasks may run at the same time, here or on the cluster."""
         if self.jobs is None and self.engine is not None:
             return self.engine.n_workers
         return self.threads()

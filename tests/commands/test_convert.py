@@ -140,8 +140,10 @@ def test_advice_can_be_typed_as_it_stands(resvm, folder):
 def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
     table = b"who,SMILES,kind\nx,CC,s\ny,CO,s\nz,CN,t\n"
     told = converted(resvm, folder, "-", stdin=table).err
-    assert "'who' is categorical: 3 features, one per value, and every row has its own;" in told
-    assert "every row has its own; if these are ids, use --id-column who" in told
+    assert (
+        "'who' is categorical: 3 features, one per value, and every row has its own value;" in told
+    )
+    assert "every row has its own value; if these are ids, use --id-column who" in told
     assert "ids, use --id-column who" in told
     assert "for fingerprints use --smiles-column SMILES" in told
     assert "--id-column kind" not in told

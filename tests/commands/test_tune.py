@@ -75,7 +75,7 @@ def test_what_tune_chose_is_what_train_trains(more, problem, resvm, tmp_path):
 def test_the_summary_tells_scores_and_the_command_to_copy(problem, resvm, tmp_path):
     arguments = [word for word in quick(problem, tmp_path / "t", "--oob") if word != "-q"]
     ran = resvm(*arguments, "--json")
-    assert "the best of many, so optimistic" in ran.err
+    assert "the best of many trials, so optimistic" in ran.err
     assert re.search(r"ROC area  0\.\d{4}, P against U", ran.err)
     command = next(line for line in ran.err.splitlines() if line.strip().startswith("train"))
     words = command.split()[1:]

@@ -26,7 +26,7 @@ def predict(
     files: list[str] | None = argument(
         "[FILE]...",
         "Rows to score: svmlight text or a table (- is stdin). Table columns are matched by"
-        " name with those the model was trained on.",
+        " name to the columns that the model was trained on.",
         default=None,
     ),
     table: shared.PredictedTableOptions,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
     from resvm_cli.tables.notes import Annotation
 
-MAX_CELLS = 1 << 22  # rows times members of one block: 32 MB
+MAX_CELLS = 1 << 22  # rows times members in one block, 32 MB
 SUFFIXES = {"text": ".pred", "tsv": ".tsv", "csv": ".csv", "jsonl": ".jsonl"}
 # Fields that do not affect the lines of output.
 PATHS = ("model", "source", "target", "annotate")
@@ -66,9 +66,11 @@ class FilesResult:
 def predict_files(
     request: PredictRequest, sources: Sequence[str], target: str, share: Share | None, run: Run
 ) -> FilesResult:
-    """Write predictions for all files, or one task's share; skip finished outputs."""
+    """Write predictions for all files, or for one task's share; skip finished outputs."""
     if STDIN in sources:
-        raise ParameterError("{out_dir} needs input files: stdin has no name for an output")
+        raise ParameterError(
+            "{out_dir} needs input files: outputs are named after them, and stdin has no name"
+        )
     names = output_names(list(sources), SUFFIXES[request.form])
     targets = [(Message("{out_dir}"), os.path.join(target, name)) for name in names]
     check_outputs(targets, [("FILE", source) for source in sources])
@@ -207,7 +209,8 @@ def _threshold_for_recall(
     values = model.out_of_bag.by(decision)
     if values is None:
         raise ModelError(
-            f"{request.model}: an older version wrote this model, without out-of-bag mean values",
+            f"{request.model}: was written by an older version, which did not store out-of-bag mean"
+            " values",
             Message("train it again, or use {decision:votes}"),
         )
     known, unlabeled = values
@@ -215,7 +218,7 @@ def _threshold_for_recall(
     if mislabeled and not len(unlabeled):
         raise ModelError(
             Message(
-                "{model}: no out-of-bag values of U are stored; {contamination_pos} requires them",
+                "{model}: no out-of-bag values for U are stored; {contamination_pos} requires them",
                 model=request.model,
             ),
             "train it again",
@@ -232,7 +235,7 @@ def _threshold_for_recall(
 def _classes(
     request: PredictRequest, model: StoredModel, decision: RuleName, run: Run
 ) -> ClassMixture | None:
-    """Return the mixture that gives the probability of a row; warn if it is unknown."""
+    """Return the mixture model that gives each row's probability; warn if it cannot give any."""
     fractions = request.contamination_pos, request.contamination_unl
     classes = fitted_classes(model.out_of_bag, model.manifest["method"], decision, *fractions)
     unknown = unknown_probability(classes)

@@ -1,7 +1,7 @@
 """Score blocks of rows with a model, and note what looks wrong about the rows.
 
-Blocks are scored in local threads or on cluster workers. Notes are on rows that the model was
-trained on, that are out of range, or that are unlike the training data.
+Blocks are scored in local threads or on cluster workers. Notes point out rows that the model was
+trained on, rows with features out of range, and rows unlike the training data.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from resvm_cli.metrics.class_mixture import ClassMixture
     from resvm_cli.tables.encoding import TableReading
 
-# A row is far away if all support vectors together add less than this fraction of the constant.
+# A row is far from every support vector if all of them together add less than this fraction of rho.
 NEGLIGIBLE = 1e-3
-# A few rows with features unseen in training do not mean that the data is different.
+# A few rows with features unseen in training do not mean that all the data is different.
 FRACTION_NEW = 0.01
 SHOWN = 10  # features
 SETS = ("positive", "unlabeled", "negative")  # keys in a manifest; the last is optional
@@ -50,9 +50,9 @@ class PredictRequest:
     target: str = "-"
     form: FormatName = "text"
     threshold: float | None = None  # None: the model's own
-    recall: float | None = None  # place the threshold so that it reaches this recall of P
+    recall: float | None = None  # choose a threshold that reaches this recall of P
     decision: RuleName | None = None  # None: the model's own
-    contamination_pos: float | None = None  # None: 0 with a recall, else estimated
+    contamination_pos: float | None = None  # None: 0 if ``recall`` is set, else estimated
     contamination_unl: float | None = None  # for probability; None: estimated
     votes: bool = False
     member_values: bool = False
@@ -143,7 +143,7 @@ class BlockScorer:
 
     @cached_property
     def _rho(self) -> FloatArray:
-        """The rho of rbf members, else nan: -rho is the value far from all support vectors."""
+        """The rho of each rbf member, else nan; far from all support vectors, the value is -rho."""
         ensemble = self.model.ensemble
         rho = np.full(len(ensemble.members), np.nan)
         for group in ensemble.groups:
@@ -216,7 +216,7 @@ class InputNotes:
 
     @property
     def n_unlike(self) -> int:
-        """How many rows are unlike the training rows by their values or by one feature."""
+        """How many rows are unlike the training rows in their decision values or in one feature."""
         return max([self._n_unlike, *self._beyond().values()])
 
     def texts(self, n_positive: int) -> Iterator[Text]:
@@ -298,12 +298,12 @@ class InputNotes:
 
 
 class _TrainingSets:
-    """Detects by digests whether a file contains the rows that the model was trained on.
+    """Uses digests to detect whether a file contains the rows that the model was trained on.
 
     Computing digests takes about a tenth as long as parsing, and stops after as many rows as the
     model was trained on. If P and U came from one table, or from one file and a list of ids, their
-    labels are unknown here. Such a file is recognized by its number of rows and nonzero values if
-    many of its first rows are support vectors.
+    labels are unknown here. Such a file is recognized if its numbers of rows and nonzero values
+    match and many of its first rows are support vectors.
     """
 
     def __init__(self, model: StoredModel) -> None:
@@ -331,7 +331,7 @@ class _TrainingSets:
             digest.add(block.rows.take(np.flatnonzero(known == kind)))
 
     def found(self) -> list[str]:
-        """Return which of P and U the file consists of."""
+        """Return which of P and U the file contains, if it contains no other rows."""
         if self._n_rows > self._max_rows:
             return []
         digests = {each.digest() for each in self._digests.values() if each.n_rows}
@@ -358,7 +358,7 @@ class _TrainingSets:
             support = ensemble.pool.take(numbers).content_hashes()
             own = ensemble.scaled(rows, group).content_hashes()
             if len(distinct(own)) < 0.9 * len(own):
-                return False  # rows repeat, so other rows may equal support vectors
+                return False  # with many duplicates, other data may match too
             expected = 0.5 * len(distinct(support)) * len(rows) / self._n_rows
             return bool(np.isin(own, support).sum() >= max(1, expected))
         return False

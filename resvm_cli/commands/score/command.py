@@ -69,7 +69,8 @@ class OutputOptions:
         "--html FILE", "Write an HTML page with curves and an adjustable threshold."
     )
     curve: str | None = shared.output_option(
-        "--curve FILE", "Write the rates at every threshold as CSV (- is stdout)."
+        "--curve FILE",
+        "Write precision, recall and other rates at every threshold as CSV (- is stdout).",
     )
     json: bool = shared.JSON
     quiet: bool = shared.QUIET
@@ -102,7 +103,7 @@ def score(
     ),
     top: str = shared.method_option(
         "-k, --top K,K",
-        "Report precision, recall and enrichment in the first K rows.",
+        "Report precision, recall and enrichment in the top K rows.",
         default="10,100",
     ),
     bootstrap: int = shared.method_option(

@@ -56,16 +56,16 @@ TILES = (
     ("roc_auc", "ROC area"),
     ("precision", "precision at T"),
     ("recall", "recall at T"),
-    ("enrichment_at_1_percent", "enrichment in the first 1\u00a0%"),
+    ("enrichment_at_1_percent", "enrichment in the top 1\u00a0%"),
     ("corrected_average_precision", "average precision, corrected"),
     ("corrected_roc_auc", "ROC area, corrected"),
     ("roc_auc_pu", "ROC area, P against U"),
     ("pu_score", "pu_score at T"),
 )
 NOTES = (
-    "Average precision is the area under the steps of the PR curve. The trapezoidal area joins its"
-    " points with straight lines and is optimistic for tied scores.",
-    "Tied rows have no order: figures are expectations over all orders of tied rows.",
+    "Average precision is the area under the PR curve drawn as steps. The trapezoidal area joins"
+    " the points of the curve with straight lines and is optimistic for tied scores.",
+    "Tied rows have no order, so figures are expectations over all orders of tied rows.",
 )
 
 
@@ -175,7 +175,7 @@ def _screening(lines: _Lines) -> None:
         what, _, depth = name.partition("_at_")
         if what != "enrichment":
             continue
-        label = f"enrichment in the first {depth.replace('_percent', ' %')}"
+        label = f"enrichment in the top {depth.replace('_percent', ' %')}"
         if len(lines.files) > 1:
             lines.figures([(name, label)])
             continue
@@ -186,7 +186,7 @@ def _screening(lines: _Lines) -> None:
 
 def _differences(lines: _Lines) -> None:
     first, *others = lines.files
-    lines.title(f"difference from {first.name}, with the same rows resampled")
+    lines.title(f"difference from {first.name} (paired bootstrap)")
     for name in others[0].differences:
         found = [file.differences[name] for file in others]
         lines.row(COMPARED[name], ["", *(f"{one.value:+.4f}" for one in found)])
@@ -272,7 +272,7 @@ def render_page(result: ScoreResult, command: str = "") -> bytes:
 
 
 def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
-    """Return each figure's name, label, and whether higher (1) or lower (-1) is better."""
+    """Return each figure's name, label, and whether higher (1), lower (-1) or neither is better."""
     rows: list[tuple[str, str]] = [*(PU if result.request.pu else AREAS)]
     if result.request.pu:
         rows += [(name, f"corrected: {label}") for name, label in CORRECTED]
@@ -281,7 +281,7 @@ def _rows(result: ScoreResult) -> list[tuple[str, str, int]]:
         for name in result.files[0].figures.values:
             what, _, depth = name.partition("_at_")
             if what in ("precision", "recall", "enrichment") and depth[:1].isdigit():
-                rows.append((name, f"{what} in the first {depth.replace('_percent', ' %')}"))
+                rows.append((name, f"{what} in the top {depth.replace('_percent', ' %')}"))
     return [
         (name, label, 0 if name in UNRANKED else -1 if name in LOWER_IS_BETTER else 1)
         for name, label in rows
@@ -366,7 +366,7 @@ def plot_curves(result: ScoreResult, kind: Kind) -> bytes:
         if math.isnan(result.files[0].threshold):
             note = "a ranking has no threshold"
         if result.files[0].band is not None:
-            note += "; shaded: pointwise 95 %"
+            note += "; shaded: pointwise 95 % band"
         figure.supxlabel(note, fontsize=8, color=GRAY)
         return charts.saved(figure, kind, margin=0.08)
 
@@ -396,7 +396,7 @@ def _draw_file(pr: Any, roc: Any, file: FileScore, number: int, pu: bool) -> Non
     if math.isnan(file.threshold):
         return
     if (corrected := file.corrected) is not None:
-        # the drawn curve only rises: the dot is its point at the threshold
+        # the dot lies on the drawn curve, which is monotone
         place = _place_of_threshold(file)
         at = [corrected.recall[place], corrected.precision[place], corrected.fpr[place]]
     else:

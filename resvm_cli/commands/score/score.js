@@ -1,4 +1,4 @@
-/* The page of resvm score: figures, curves, a threshold to move, and how the page was made. */
+/* The page of resvm score: figures, curves, an adjustable threshold, and how the page was made. */
 
 const files = DATA.files, pu = DATA.pu, several = files.length > 1;
 const other = pu ? "unlabeled" : "negative";
@@ -26,7 +26,7 @@ if (!several) {
       make("span", {}, interval(files[0], name))))));
 }
 
-/* The points of a file for the slider: at index 0 nothing is predicted positive. */
+/* The slider's points for each file; at index 0, nothing is predicted positive. */
 const rates = files.map((one) => {
   const recall = one.tp.map((tp) => tp / one.n_pos), fall = one.fp.map((fp) => fp / one.n_other);
   const precision = one.tp.map((tp, i) => tp / (tp + one.fp[i]));
@@ -34,7 +34,7 @@ const rates = files.map((one) => {
   return {recall, fall, precision, depth};
 });
 
-/* Curves start at the origin: the point before the first threshold repeats its precision. */
+/* Curves start at recall 0, with the precision at the first threshold. */
 const drawn = files.map((one, f) => one.corrected
   ? {recall: one.corrected.tpr, fall: one.corrected.fpr, precision: one.corrected.precision, t: one.corrected.thresholds}
   : {...rates[f], t: one.thresholds});
@@ -43,19 +43,19 @@ const unit = {x: [0, 1], y: [0, 1]};
 const banded = (low, high) => files.flatMap((one, series) => one.band
   ? [{series, x: one.band.grid, low: one.band[low], high: one.band[high]}] : []);
 const describe = (f, i) => `${several ? names[f] + ": " : ""}recall ${shown(at(drawn[f].recall, i), 3)}, ` +
-  `precision ${shown(at(drawn[f].precision, i), 3)}, ${pu && !corrected ? "of U predicted positive" : "false-positive rate"} ` +
+  `precision ${shown(at(drawn[f].precision, i), 3)}, ${pu && !corrected ? "fraction of U predicted positive" : "false-positive rate"} ` +
   `${shown(at(drawn[f].fall, i), 3)}, at threshold ${shown(at(drawn[f].t, i))}`;
 const chance = DATA.chance;
-const pr = lineChart({...unit, label: "precision by recall", xLabel: "recall",
+const pr = lineChart({...unit, label: "precision against recall", xLabel: "recall",
   yLabel: pu && !corrected ? "known positives among predicted positives" : "precision",
   series: drawn.map((one) => ({x: [0, ...one.recall], y: [one.precision[0], ...one.precision], step: true})),
   bands: banded("precision_low", "precision_high"), chance: [[0, chance], [1, chance]],
-  hint: "Point at the chart to read it.", read: describe});
+  hint: "Point at the chart to read values.", read: describe});
 const roc = lineChart({...unit, label: "ROC curve", xLabel: pu && !corrected ? "fraction of U predicted positive" : "false-positive rate",
   yLabel: "recall",
   series: drawn.map((one) => ({x: [0, ...one.fall, 1], y: [0, ...one.recall, 1]})),
   bands: banded("tpr_low", "tpr_high"), chance: [[0, 0], [1, 1]],
-  hint: "Point at the chart to read it.", read: describe});
+  hint: "Point at the chart to read values.", read: describe});
 const listed = (name) => legend(files.map((one) =>
   one.figures[name] === undefined ? one.file : `${one.file}: ${shown(one.figures[name], 3)}`));
 page.append(make("div", {class: "pair"},
@@ -88,8 +88,8 @@ const spread = make("section", {});
 const found = lineChart({...unit, label: "positives recovered by fraction screened",
   xLabel: "fraction of all rows screened", yLabel: pu ? "known positives recovered" : "positives recovered",
   series: files.map((one, f) => ({x: [0, ...rates[f].depth], y: [0, ...rates[f].recall]})), chance: [[0, 0], [1, 1]],
-  hint: "Point at the chart to read it.",
-  read: (f, i) => `${several ? names[f] + ": " : ""}the first ${shown(Math.round((i ? at(rates[f].depth, i) : 0) * (files[f].n_pos + files[f].n_other)))} rows ` +
+  hint: "Point at the chart to read values.",
+  read: (f, i) => `${several ? names[f] + ": " : ""}the top ${shown(Math.round((i ? at(rates[f].depth, i) : 0) * (files[f].n_pos + files[f].n_other)))} rows ` +
     `(${shown(100 * (i ? at(rates[f].depth, i) : 0), 2)} %) contain ${shown(i ? at(files[f].tp, i) : 0)} positives`});
 page.append(make("div", {class: "pair"},
   spread,
@@ -124,7 +124,7 @@ function move() {
     const hit = clip(((1 - b) * numbers.recall - a * u) / apart), miss = clip(((1 - a) * u - b * numbers.recall) / apart);
     numbers.true_recall = hit;
     numbers.true_precision = hit > 0 ? share * hit / (share * hit + (1 - share) * miss) : 0;
-    // the drawn curve only rises: the dot is its point at this threshold
+    // the dot lies on the drawn curve, which is monotone
     const curve = drawn[chosen];
     const above = value === null ? 0 : i === one.start ? one.corrected.start + 1 : curve.t.filter((t) => t >= value).length;
     pr.mark(chosen, above ? curve.recall[above - 1] : 0, curve.precision[Math.max(above - 1, 0)]);
@@ -155,7 +155,7 @@ const rows = DATA.rows.filter(([name]) => files.some((one) => one.figures[name] 
 page.append(make("section", {}, make("h2", {}, "All figures"),
   table(["", ...(several ? names : ["value", "95 %"])], rows)));
 if (several && files[1].differences.length) {
-  page.append(make("section", {}, make("h2", {}, `Difference from ${names[0]}, with the same rows resampled`),
+  page.append(make("section", {}, make("h2", {}, `Difference from ${names[0]} (paired bootstrap)`),
     table(["", ...names.slice(1)], files[1].differences.map(([label], row) =>
       [label, ...files.slice(1).map((one) => {
         const [, value, low, high] = one.differences[row];

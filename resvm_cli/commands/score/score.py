@@ -74,7 +74,7 @@ class ScoreRequest:
             raise ParameterError("only one input can be stdin")
         if self.labels and any(same_source(self.labels, file) for file in self.files):
             raise ParameterError(
-                "{labels} is also one of the predictions: {name}",
+                "{labels} is also one of the prediction files: {name}",
                 "give the file that was predicted, which has the true labels: {labels:test.svm}",
                 name=name_of(self.labels),
             )
@@ -103,7 +103,7 @@ class Figures:
             self.bounds[name] = (interval.low, interval.high)
 
     def clear(self, names: Iterable[str]) -> None:
-        """Set figures that cannot be computed to nan, with their bounds."""
+        """Set figures that cannot be computed, and their bounds, to nan."""
         self.values.update(dict.fromkeys(self.values.keys() & names, math.nan))
         self.bounds.update(dict.fromkeys(self.bounds.keys() & names, (math.nan, math.nan)))
 
@@ -149,7 +149,10 @@ def _score_file(
     if request.threshold is not None:
         threshold, source = request.threshold, Message("{threshold}")
     elif request.pu and file.ranked:  # mean values, for which 0.5 has no meaning
-        threshold, source = math.nan, Message("a ranking has none; set one with {threshold}")
+        threshold, source = (
+            math.nan,
+            Message("a ranking has no threshold; set one with {threshold}"),
+        )
     scored = FileScore(file.name, positive, file.values, threshold, source, request)
     if request.pu:
         scored.put_unlabeled()
@@ -174,7 +177,8 @@ def _assumptions(request: ScoreRequest) -> tuple[str, ...]:
         if request.known.b is None:
             found.append(
                 "some positives in U score above all negatives; otherwise any smaller fraction of"
-                " positives would explain the same values, and the lower bound of its estimate is 0"
+                " positives would explain the same values, and the lower bound of the estimate"
+                " would be 0"
             )
     return tuple(found)
 
@@ -194,7 +198,9 @@ class FileScore:
     threshold_from: Text
     request: ScoreRequest
     figures: Figures = field(default_factory=Figures)
-    differences: dict[str, Interval] = field(default_factory=dict)  # paired, from the first file
+    differences: dict[str, Interval] = field(
+        default_factory=dict
+    )  # paired, relative to the first file
     cases: list[Contamination] = field(default_factory=list)  # that figures are corrected for
 
     @cached_property
@@ -214,7 +220,7 @@ class FileScore:
         return f"{'all rows are' if n_predicted else 'no row is'} predicted positive at T"
 
     def put_labeled(self) -> None:
-        """Add all figures, given true labels."""
+        """Add all figures for rows with true labels."""
         ranking, values = self.ranking, self.figures.values
         n_pos, n_neg = int(ranking.n_positives), int(ranking.n_negatives)
         values.update(n_rows=len(self.scores), n_positives=n_pos, n_negatives=n_neg)
@@ -294,7 +300,7 @@ class FileScore:
                 hint,
             )
         self.figures.put("contamination_unl_estimate", estimate, bool(n_replicates))
-        # a + b must be below 1, otherwise P would have no more positives than U
+        # a + b must be below 1; otherwise, P would be no richer in positives than U
         most = 1 - max(known.a) - 1e-6
         bounds = (min(estimate.low, most), min(estimate.high, most))
         return replace(known, b=bounds, middle=min(estimate.value, most))
@@ -317,7 +323,7 @@ class FileScore:
 
     @cached_property
     def band(self) -> CurveBand | None:
-        """The 95 % band of the curves, and of their correction for a range of contamination."""
+        """The 95 % band of the curves; it also covers a range of contamination, if given."""
         n_replicates, seed = self.request.n_replicates, self.request.seed
         if not n_replicates and len(self.cases) < 2:
             return None
@@ -325,7 +331,7 @@ class FileScore:
 
     @cached_property
     def corrected(self) -> Curve | None:
-        """The curve to draw if contamination is known: at the positives and at the threshold."""
+        """The curve to draw if contamination is known; its points include the threshold."""
         if not self.cases:
             return None
         some, table = self.ranking.merged(1000), self.table
@@ -365,13 +371,13 @@ def read_rows(request: ScoreRequest, run: Run) -> tuple[BoolArray, list[Predicti
 
 
 def _in_order_of_labels(file: Predictions, ids: list[str], name: str) -> Predictions:
-    """Return the file with its rows in the order of the labels; by id if both files have ids."""
+    """Return the file with rows in the order of the labels, matched by id if both have ids."""
     if file.ranked:
         raise DataError(
             f"{file.name} is a ranking: its rows are not in the order of {name}",
             Message(
-                "join by id: list the ids of the positives in {positive_ids:FILE} (the id of a row"
-                " without one is its number)"
+                "join by id: list the ids of the positives in {positive_ids:FILE} (rows without an"
+                " id are identified by their numbers)"
             ),
         )
     if file.ids is not None and _disagree(file.ids, ids):
@@ -442,8 +448,9 @@ def _by_id(request: ScoreRequest, file: Predictions, warnings: list[Text]) -> Bo
     repeated = [(row_id, n) for row_id, n in Counter(file.ids).items() if n > 1 and row_id in known]
     if repeated:
         row_id, count = repeated[0]
-        more = f", and {len(repeated) - 1:,} more ids are repeated" if len(repeated) > 1 else ""
+        more = f", and {len(repeated) - 1:,} more ids occur several times" if repeated[1:] else ""
         warnings.append(
-            f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each counts as a positive"
+            f"{file.name}: {count:,} rows have the id '{row_id}'{more}; each row counts as a"
+            " positive"
         )
     return positive

@@ -37,7 +37,8 @@ def train(
     force: bool = shared.FORCE,
     json: bool = shared.JSON,
     resume: bool = shared.output_option(
-        "--resume", "Continue an interrupted run, whose finished members are saved next to -o."
+        "--resume",
+        "Continue an interrupted run from its finished members, which are saved next to -o.",
     ),
     grow: int | None = advanced_option(
         "--grow N", "Add members to the model in -o until it has N."

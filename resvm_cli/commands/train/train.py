@@ -1,7 +1,7 @@
 """Train a model, or a part of one, from files; resume training and grow models.
 
 Long or resumed runs save finished members in a part directory next to the target until the model is
-complete. The tasks of an array job each write a part to their own directory.
+complete. Each task of an array job writes its part to a separate directory.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ from resvm_cli.training.train import (
     train_plan,
 )
 
-# Multiplications that take 1 to 2.5 minutes on one core. Longer runs save finished members.
+# This many multiplications take 1 to 2.5 minutes on one core. Longer runs save finished members.
 LONG_WORK = 3e11
 
 
 @dataclass(frozen=True)
 class PartResult:
-    """The part that was written; a part without members ends before it begins."""
+    """The part that was written; if it has no members, ``last`` is below ``first``."""
 
     part: str  # its path
     first: int
     last: int
-    n_trained: int  # the other members existed already
+    n_trained: int  # all other members already existed
     n_members: int  # in the complete model
 
 
@@ -95,7 +95,7 @@ def train(
         if resume or budget.members_at_once or long:
             part = open_part(_part_path(target), plan, data, rule, range(plan.n_models))
             return _finish(part, plan, budget, data, target, run, force=force)
-        model = train_plan(plan, data, rule, budget, run)[1]  # only: its part may be large
+        model = train_plan(plan, data, rule, budget, run)[1]  # drop the part, which may be large
         manifest = save(model, target, force=force, workers=budget.threads)
     expected = ExpectedPerformance.from_table(model.decision, model.out_of_bag)
     return TrainResult(target, manifest, plan, expected, tuple(run.notes))
@@ -232,7 +232,7 @@ def _finish(
     *,
     force: bool,
 ) -> TrainResult:
-    """Train the members missing from the target's part, and turn it into the model."""
+    """Train the members missing from the target's part, and turn the part into the model."""
     last: tuple[PUData, Part] | None = None
     n_left = len(part.unfinished())
     if n_left < plan.n_models:
@@ -302,8 +302,8 @@ def _require_same_model(part: PartDirectory, stored: StoredModel, target: str, r
             continue
         if name == "numeric_fingerprint":
             run.notice(
-                "the model was trained on a machine that rounds differently: the result is not"
-                " byte-for-byte identical to that of a single run"
+                "the model was trained on a machine that rounds differently, so the result is not"
+                " byte-for-byte identical to what a single run would write"
             )
             continue
         remove_part(part.path)

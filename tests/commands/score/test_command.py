@@ -131,7 +131,7 @@ def test_the_table_is_on_stdout_with_the_confusion_counts(folder, resvm, report)
     ran = resvm("score", "a.pred", "--labels", "test.svm", cwd=folder)
     text = ran.out.decode()
     one = report["files"][0]
-    assert f"average precision                {one['average_precision']:.4f}" in text
+    assert f"average precision              {one['average_precision']:.4f}" in text
     assert f"predicted +{one['tp']:>13}{one['fp']:>13}" in text
     assert "from the file's labels" in text
     for title in ("at the threshold", "screening"):
@@ -171,7 +171,7 @@ def test_several_files_stand_side_by_side_with_paired_differences(folder, resvm,
     rows = [line for line in lines if re.search(r"\d\.\d{4} +\d\.\d{4}$", line)]
     assert len({tuple(one.end() for one in re.finditer(r"\d\.\d{4}", row)) for row in rows}) == 1
     assert len(rows) > 10
-    assert "difference from a.pred, with the same rows resampled" in lines
+    assert "difference from a.pred (paired bootstrap)" in lines
     ran = resvm("score", "a.pred", "b.pred", "--labels", "test.svm", "--json", cwd=folder)
     first, second = json.loads(ran.out)["files"]
     for name in ("average_precision", "roc_auc"):
@@ -386,7 +386,7 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
         (["a.pred"], "give either --labels or --positive-ids"),
         (["a.pred", "--labels", "zeros", "--positive-ids", "ids"], "give either"),
         (["-", "--labels", "-"], "only one input can be stdin"),
-        (["b.pred", "a.pred", "--labels", "./a.pred"], "is also one of the predictions: ./a"),
+        (["b.pred", "a.pred", "--labels", "./a.pred"], "is also one of the prediction files: ./a"),
         (["a.pred", "--labels", "zeros", "--contamination-unl", "0.1"], "require --pu"),
         (["a.pred", "--labels", "zeros", "--pu", "--contamination-pos", "0.1"], "requires"),
         (
@@ -441,7 +441,7 @@ def test_a_ranking_has_no_threshold_unless_one_is_given(problem, model, resvm, t
     (tmp_path / "ids").write_text("".join(f"{n}\n" for n in range(1, 31)))
     options = ["score", "r.tsv", "--positive-ids", "ids", "--pu"]
     shown = resvm(*options, cwd=tmp_path).out.decode()
-    assert "a ranking has none; set one with -T" in shown
+    assert "a ranking has no threshold; set one with -T" in shown
     assert "degenerate" not in shown
     assert "recall" not in shown.split("assumed:")[0]
     plots = ["--plot", "p.svg", "--html", "p.html"]
