@@ -47,14 +47,14 @@ def main(sample_data: Path) -> None:
         resvm("predict", model, digits / "test.svm", "-o", predictions, "-q")
         scores = json.loads(resvm("score", predictions, "--labels", digits / "test.svm", "--json"))
         area = scores["files"][0]["roc_auc"]
-        assert area > 0.9, f"the ROC area is {area}"
+        assert area > 0.9, f"the ROC AUC is {area}"
         ranked = resvm("rank", *data, "--model", model, "--html", page, "-q").splitlines()
         assert len(ranked) > 100, f"the ranking has {len(ranked)} lines"
         assert "</script>" in page.read_text(encoding="utf-8"), "the page lacks its drawing"
         loaded = package.load(model)
         assert loaded is not None
     print(
-        f"resvm {package.__version__} works on Python {sys.version.split()[0]}: ROC area {area:.3f}"
+        f"resvm {package.__version__} works on Python {sys.version.split()[0]}: ROC AUC {area:.3f}"
     )
 
 

@@ -199,7 +199,7 @@ def tables(outcomes: Sequence[Outcome]) -> str:
     ]
     lines = [
         f"{len(outcomes)} draws of {len(areas)} tasks, ranks {', '.join(map(str, DEPTHS))}."
-        f" Classes separate (ROC area of the true classes in U at least {SEPARATE}, mean of draws)"
+        f" Classes separate (ROC AUC of the true classes in U at least {SEPARATE}, mean of draws)"
         f" in {len(apart)}: {', '.join(sorted(apart))}. Constants chosen without a set:"
         f" {', '.join(f'{two[0]:g} and {two[1]:g}' for two in sorted(set(constants.values())))}.",
         "",

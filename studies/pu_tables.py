@@ -123,7 +123,7 @@ def _overall(log: Log) -> str:
     ranks = log.ranks()
     head = ["method", "mean rank", "average precision"]
     head += [f"P {_percent(share)} wrong" for share in log.contaminations]
-    head += ["ROC area", "F1 of its labels", "F1, best threshold", "CPU seconds"]
+    head += ["ROC AUC", "F1 of its labels", "F1, best threshold", "CPU seconds"]
     rows = []
     for method in sorted(log.methods, key=lambda name: ranks[name]):
         seconds = [log.figures[method][cell]["seconds"] for cell in log.cells]

@@ -250,7 +250,7 @@ def tables(records: list[dict]) -> str:
             " at most, of one core.\n"
         )
     lines.append(
-        f"Test PR area (trapezoidal, percent), mean of {len(draws)} draws; {trials} random"
+        f"Test PR AUC (trapezoidal, percent), mean of {len(draws)} draws; {trials} random"
         f" candidates per draw, {N_MODELS} members, rbf."
     )
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -218,24 +218,32 @@ def every_row(data: Drawn) -> dict[str, Any]:
     return {**kernel, "method": "cwsvm", "tolerance": 1e-9}
 
 
+def has_unique_bias(values: np.ndarray) -> bool:
+    """Whether a row lies on the margin of the SVM; otherwise, a range of biases is optimal."""
+    return bool(np.isclose(np.abs(values), 1.0, atol=1e-4).any())
+
+
 @few
 @given(data=drawn(), shuffle=st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter_to_a_model_of_all_rows(data, shuffle):
     order = list(range(len(data.y)))
     shuffle.shuffle(order)
     expected = resvm_cli.fit(data.X, data.y, **every_row(data)).decision_values(data.X)
-    found = resvm_cli.fit(data.X[order], data.y[order], **every_row(data))
-    np.testing.assert_allclose(found.decision_values(data.X), expected, rtol=1e-5, atol=1e-5)
+    model = resvm_cli.fit(data.X[order], data.y[order], **every_row(data))
+    found = model.decision_values(data.X)
+    assume(has_unique_bias(expected) and has_unique_bias(found))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @few
 @given(data=drawn(), times=st.integers(2, 3), c_unl=st.sampled_from([0.5, 1.0, 2.0]))
 def test_rows_given_several_times_at_a_lower_penalty_change_nothing(data, times, c_unl):
-    expected = resvm_cli.fit(data.X, data.y, **every_row(data), c_unl=c_unl)
+    once = resvm_cli.fit(data.X, data.y, **every_row(data), c_unl=c_unl)
+    expected = once.decision_values(data.X)
     X, y = np.tile(data.X, (times, 1)), np.tile(data.y, times)
-    found = resvm_cli.fit(X, y, **every_row(data), c_unl=c_unl / times)
-    values = expected.decision_values(data.X)
-    np.testing.assert_allclose(found.decision_values(data.X), values, rtol=1e-5, atol=1e-5)
+    found = resvm_cli.fit(X, y, **every_row(data), c_unl=c_unl / times).decision_values(data.X)
+    assume(has_unique_bias(expected) and has_unique_bias(found))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def predicted(model: Path, source: Path) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Areas by scikit-learn: PREDICTIONS LABELS, average precision and ROC area as JSON on stdout."""
+"""Areas by scikit-learn: PREDICTIONS LABELS, average precision and ROC AUC as JSON on stdout."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ OURS = "resvm tune, ten folds, one thread"
 OUT_OF_BAG = "resvm tune --oob, one thread"
 SKLEARN = "scikit-learn SVC loop, dense rows"  # over sparse rows, it is slower
 METRIC = "roc_auc_of_mean"
-LIMIT = 5e-3  # of a mean ROC area
+LIMIT = 5e-3  # of a mean ROC AUC
 # gamma, w_pos, C_U; no gamma for the linear kernel
 GRIDS: dict[str, tuple[Sequence[float], Sequence[float], Sequence[float]]] = {
     "rbf": ((0.005, 0.02, 0.08), (1.0, 4.0), (0.1, 1.0, 10.0, 100.0)),
@@ -127,7 +127,7 @@ def _sklearn(problem: Problem, folder: Path, given: Path) -> Case:
         ours = [json.loads(line)["values"][METRIC] for line in lines]
         largest = max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
         return Agreement(
-            largest <= LIMIT, f"mean ROC areas of {len(ours)} candidates within {largest:.1e}"
+            largest <= LIMIT, f"mean ROC AUCs of {len(ours)} candidates within {largest:.1e}"
         )
 
     steps = script("sklearn_tune", given, problem.positives, problem.unlabeled, out)

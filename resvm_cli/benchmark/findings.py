@@ -229,7 +229,7 @@ def own_data(own: OwnTable) -> Section:
                     )
                 )  # fmt: skip
     columns = (
-        "method", "P, %", "U, %", "n", "average precision", "trapezoids", "ROC area", "wins",
+        "method", "P, %", "U, %", "n", "average precision", "trapezoids", "ROC AUC", "wins",
         "p, resvm greater",
     )  # fmt: skip
     tables = [ReportTable("By contamination of P and U", columns, tuple(rows))]

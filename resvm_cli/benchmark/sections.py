@@ -261,15 +261,15 @@ def _areas(run: RunReport) -> Section:
                 )  # fmt: skip
             rows.append(tuple(line))
         columns = ["task", *(f"{name}, {area}" for name in names for area in ("AP", "ROC"))]
-        title = f"{TITLES[table.setting]}: average precision (AP) and ROC area"
+        title = f"{TITLES[table.setting]}: average precision (AP) and ROC AUC"
         tables.append(ReportTable(title, tuple(columns), tuple(rows)))
-    columns = ["setting", "method", "tasks", "average precision", "trapezoids", "ROC area"]
+    columns = ["setting", "method", "tasks", "average precision", "trapezoids", "ROC AUC"]
     tables.insert(0, ReportTable("Means over tasks", tuple(columns), tuple(means), 2))
     sentence = (
         "Trapezoids join the points of a PR curve with straight lines, which is optimistic for tied"
         " scores such as votes. Average precision is not."
     )
-    return Section("Average precision and ROC area", (sentence,), tuple(tables))
+    return Section("Average precision and ROC AUC", (sentence,), tuple(tables))
 
 
 def _gaps(run: RunReport) -> Section:

@@ -136,7 +136,7 @@ def show_tuning(result: SearchResult, request: TuneRequest, train: str) -> None:
     say_row("winner", _described(result.best.params))
     say_row("score", f"{metric} {_scored(result.best)}; the best of many trials, so optimistic")
     if metric == "roc_areas" and (scores := result.best.trial.scores):  # a little-known metric
-        say_row("ROC area", f"{scores.values['roc_auc']:.4f}, P against U")
+        say_row("ROC AUC", f"{scores.values['roc_auc']:.4f}, P against U")
     say_row("train", train)
 
 

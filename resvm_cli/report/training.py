@@ -152,6 +152,6 @@ def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
         rows.append(("false", text))
     if (area := expected.roc_auc) is not None:
         rows.append(
-            ("ROC area", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")
+            ("ROC AUC", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")
         )
     return rows

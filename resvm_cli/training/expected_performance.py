@@ -159,7 +159,7 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
     if area is not None and area.low <= 0.5:
         found.append(
             Message(
-                "known positives are barely distinguishable from U: ROC area {area:.3f} ({low:.3f}"
+                "known positives are barely distinguishable from U: ROC AUC {area:.3f} ({low:.3f}"
                 " to {high:.3f}; 0.5 is chance); check the features, the labels and the scaling"
                 + (", or try {auto:True}" if len(part.plan.plans) == 1 else ""),
                 area=area.value,
@@ -171,7 +171,7 @@ def warnings_about(data: PUData, part: Part, summary: OutOfBagSummary) -> list[T
 
 
 def _scaling_advice(data: PUData, part: Part) -> list[Text]:
-    """Advise scaling as ``check`` does, but only if it improves the out-of-bag ROC area.
+    """Advise scaling as ``check`` does, but only if it improves the out-of-bag ROC AUC.
 
     Scaled and unscaled features are compared with rbf members at the default penalty, because
     linear members and large penalties are very slow on unscaled features.

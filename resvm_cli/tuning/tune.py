@@ -149,7 +149,7 @@ def choose_settings(data: PUData, choice: TrainingChoice, run: Run) -> TrainingC
     if len(winner.settings) > 1:
         what = f"{len(winner.settings)} of {n_trials} settings are pooled; the best has"
     run.remark(
-        f"tuned out of bag: {what} a ROC area of {winner.trial.score:.4f} for P against U"
+        f"tuned out of bag: {what} an ROC AUC of {winner.trial.score:.4f} for P against U"
         " (optimistic, because it was selected)"
     )
     decision = choice.decision or winner.params.get("decision", "votes")
@@ -206,7 +206,7 @@ def settle_scaling(data: PUData, params: MethodParameters, run: Run) -> None:
     data.scaling = learned if helps else None
     run.remark(
         Message(
-            "the features are on different scales: the out-of-bag ROC area of P against U is"
+            "the features are on different scales: the out-of-bag ROC AUC of P against U is"
             " {scaled:.4f} with {scale:" + learned.kind + "}, {plain:.4f} without; {what}",
             scaled=scores[0],
             plain=scores[1],

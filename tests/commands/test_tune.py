@@ -76,7 +76,7 @@ def test_the_summary_tells_scores_and_the_command_to_copy(problem, resvm, tmp_pa
     arguments = [word for word in quick(problem, tmp_path / "t", "--oob") if word != "-q"]
     ran = resvm(*arguments, "--json")
     assert "the best of many trials, so optimistic" in ran.err
-    assert re.search(r"ROC area  0\.\d{4}, P against U", ran.err)
+    assert re.search(r" ROC AUC  0\.\d{4}, P against U", ran.err)
     command = next(line for line in ran.err.splitlines() if line.strip().startswith("train"))
     words = command.split()[1:]
     assert words[:2] == ["resvm", "train"]
@@ -295,7 +295,7 @@ def test_auto_tunes_then_trains_and_keeps_what_was_given(problem, resvm, tmp_pat
     ran = resvm(*arguments, "--auto", "--n-models", 40, "-c", 2.5, "-o", tmp_path / "a", "--json")
     assert ran.code == 0, ran.err
     assert "tuned out of bag" in ran.err
-    assert re.search(r"has a ROC area of 0\.\d{4} for P against U", ran.err)
+    assert re.search(r"has an ROC AUC of 0\.\d{4} for P against U", ran.err)
     groups = json.loads(ran.out)["manifest"]["groups"]
     assert {group["parameters"]["c_unl"] for group in groups} == {2.5}
     assert sum(group["members"] for group in groups) == 40

@@ -119,7 +119,7 @@ def score(
     unlabeled: UnlabeledOptions,
     outputs: OutputOptions,
 ) -> None:
-    """Evaluate decision values: PR and ROC areas, precision, recall and more, with intervals.
+    """Evaluate decision values: PR and ROC AUC, precision, recall and more, with intervals.
 
     With --pu, report metrics for positive and unlabeled rows. Several files are shown side by side.
 

@@ -20,8 +20,8 @@ CURVE_LINES = 100_000
 # (name of the figure, label in tables and on pages)
 AREAS = (
     ("average_precision", "average precision"),
-    ("roc_auc", "ROC area"),
-    ("pr_auc_trapezoid", "PR area, trapezoidal"),
+    ("roc_auc", "ROC AUC"),
+    ("pr_auc_trapezoid", "PR AUC, trapezoidal"),
     ("bedroc_20", "BEDROC, alpha 20"),
     ("bedroc_80.5", "BEDROC, alpha 80.5"),
 )
@@ -32,7 +32,7 @@ AT_THRESHOLD = (
     ("mcc", "MCC"),
 )
 PU = (
-    ("roc_auc_pu", "ROC area, P against U"),
+    ("roc_auc_pu", "ROC AUC, P against U"),
     ("pu_score", "pu_score at T"),
     ("pu_score_max", "pu_score, largest at any T"),
     ("recall", "recall of known positives at T"),
@@ -42,7 +42,7 @@ PU = (
 CORRECTED = (
     ("contamination_unl_estimate", "fraction of positives in U, estimated"),
     ("corrected_average_precision", "average precision"),
-    ("corrected_roc_auc", "ROC area"),
+    ("corrected_roc_auc", "ROC AUC"),
     ("corrected_precision", "precision at T"),
     ("corrected_recall", "recall at T"),
     ("corrected_fpr", "false-positive rate at T"),
@@ -53,13 +53,13 @@ UNRANKED = {"fraction_positive", "fraction_positive_unlabeled", "contamination_u
 LOWER_IS_BETTER = {"corrected_fpr"}
 TILES = (
     ("average_precision", "average precision"),
-    ("roc_auc", "ROC area"),
+    ("roc_auc", "ROC AUC"),
     ("precision", "precision at T"),
     ("recall", "recall at T"),
     ("enrichment_at_1_percent", "enrichment in the top 1\u00a0%"),
     ("corrected_average_precision", "average precision, corrected"),
-    ("corrected_roc_auc", "ROC area, corrected"),
-    ("roc_auc_pu", "ROC area, P against U"),
+    ("corrected_roc_auc", "ROC AUC, corrected"),
+    ("roc_auc_pu", "ROC AUC, P against U"),
     ("pu_score", "pu_score at T"),
 )
 NOTES = (

@@ -163,7 +163,7 @@ def test_what_was_chosen_is_printed_and_stored(problem, resvm, tmp_path):
         "50, each trained on 30 positive and 50 unlabeled rows",
         "votes above 0.",
         "% of U out of bag",
-        "ROC area  0.",
+        " ROC AUC  0.",
     ):
         assert expected in ran.err
     manifest = json.loads((tmp_path / "resvm-model" / "manifest.json").read_text())
@@ -597,7 +597,7 @@ def test_quiet_keeps_warnings_and_hides_remarks_and_summaries(problem, resvm, tm
     assert "30 of 30 rows of P are also in U" in ran.err
     assert "--drop-repeated leaves them out of U" in ran.err
     assert "tuned out of bag" not in ran.err
-    assert "ROC area " not in ran.err
+    assert "ROC AUC " not in ran.err
     assert len(ran.err.splitlines()) == 1
 
 
