@@ -49,7 +49,7 @@ def test_the_terminal_gets_every_chapter(folder, resvm):
         "WHAT WAS RUN", "VERDICTS", "THE PAPER'S CONCLUSIONS", "SUPERVISED", "PU LEARNING",
         "SEMI-SUPERVISED", "WINS", "TESTS OVER TASKS AND DATA SETS",
         "WHAT REMAINS OF RESVM'S MARGIN", "PR DOMINANCE ON MNIST", "TUNED PARAMETERS ON MNIST",
-        "WIDTH OF THE INTERVALS", "AVERAGE PRECISION AND ROC AREA", "CELLS LEFT OUT OR MISSING",
+        "WIDTH OF THE INTERVALS", "AVERAGE PRECISION AND ROC AUC", "CELLS LEFT OUT OR MISSING",
         "TIME",
     ):  # fmt: skip
         assert f"\n{title}\n" in f"\n{text}", title
@@ -57,7 +57,7 @@ def test_the_terminal_gets_every_chapter(folder, resvm):
     assert "numpy 2.0" in text
     assert re.search(r"^all +sensit-1 +all .*combined_scale was missing", text, re.M)
     assert re.search(r"^mnist-8, cwsvm-published +3 .* 56\.5-58\.9 ", text, re.M)
-    means = text.split("AVERAGE PRECISION AND ROC AREA")[1]
+    means = text.split("AVERAGE PRECISION AND ROC AUC")[1]
     assert re.search(r"^setting +method +tasks +average precision +trapezoids", means, re.M)
     assert re.search(r"^Supervised +resvm +\d+ +\d\d\.\d\d +\d\d\.\d\d +\d\d\.\d\d$", means, re.M)
 
