@@ -1,4 +1,4 @@
-"""Arguments that functions and estimators share: their documentation, threads and seeds.
+"""What functions and estimators share: documentation of arguments, threads and seeds.
 
 The docstrings of functions that take a method's parameters are completed from the parameter
 table, so that each parameter is described only once.

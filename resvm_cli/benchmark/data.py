@@ -130,7 +130,7 @@ class Cell:
     method: str = ""  # not part of the draw, which is the same for all methods
 
     def record(self, protocol: str) -> dict[str, Any]:
-        """Return the fields that identify the cell in a file."""
+        """Return the fields that identify this cell in a file of results."""
         key = {name: getattr(self, name) for name in ("setting", "task", "method", "repetition")}
         pos, unl = self.contamination
         return {"protocol": protocol, **key, "contamination_pos": pos, "contamination_unl": unl}

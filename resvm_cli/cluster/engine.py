@@ -265,7 +265,7 @@ class Cluster:
         return self._sending.result()
 
     def finish_sending(self) -> None:
-        """Wait briefly for data in transit: Dask keeps what arrives after we disconnect."""
+        """Wait briefly for data in transit; Dask never frees what arrives after we disconnect."""
         if self._sending is not None:
             futures.wait([self._sending], CLOSE_SECONDS)
 

@@ -182,7 +182,7 @@ def raw_pieces(descriptor: int, name: str) -> Iterator[bytes]:
 
 
 def _widen(descriptor: int) -> None:
-    """Enlarge a pipe's buffer to the size of a piece, so that a fast writer fills large pieces."""
+    """Enlarge a pipe's buffer to PIECE bytes, so that a fast writer can fill whole pieces."""
     import fcntl
 
     resize = getattr(fcntl, "F_SETPIPE_SZ", None)  # Linux

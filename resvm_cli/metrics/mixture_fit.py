@@ -57,7 +57,7 @@ class BinnedValues:
 
     @cached_property
     def area_error(self) -> float:
-        """The standard error of the area over random draws of P."""
+        """The standard error of the ROC AUC of P against U over random draws of P."""
         n_pos = float(self.positives.sum())
         squares = float(self.positives @ (self._above_unlabeled - self.area) ** 2)
         return math.sqrt(squares / (n_pos * (n_pos - 1)))

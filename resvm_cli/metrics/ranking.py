@@ -181,7 +181,7 @@ class ScoredLabels:
         return self.recovered_at(depth) / self.n_positives
 
     def enrichment_at(self, depth: int) -> FloatArray:
-        """Return the precision in the top ``depth`` rows relative to a random ranking."""
+        """Return the precision in the top ``depth`` rows divided by that of a random ranking."""
         return self.recall_at(depth) * (self.n_positives + self.n_negatives) / depth
 
     def bedroc(self, alpha: float) -> FloatArray:

@@ -195,7 +195,7 @@ class _Permuted:
     def _changed(
         self, group: IntArray, before: FloatArray, after: FloatArray, moved: IntArray
     ) -> FloatArray:
-        """Return the new values of the rows in which a feature changed."""
+        """Return the new decision values of the rows in which a feature changed."""
         products, norms = self._products.take(moved, axis=1), self._norms[moved]
         for column, old, new in zip(self._support[:, group].T, before.T, after.T, strict=True):
             if self._kernel.uses_minimum:

@@ -1,4 +1,4 @@
-"""The plan of a model: one setting, or several that are pooled.
+"""The plan of a model: one setting of all parameters, or several whose members are pooled.
 
 Members are numbered consecutively across settings, and member i depends only on (seed, i), its
 setting and the data.

@@ -133,7 +133,7 @@ class PUData(ABC):
         return Rows.concatenate([self.fetch_unlabeled(numbers[:first]), known])
 
     def rows(self, numbers: IntArray) -> Rows:
-        """Return the rows with these numbers, P before U, in the given order."""
+        """Return the rows with these numbers (P is numbered first, then U), in the given order."""
         n_pos = len(self.positives)
         ascending = np.sort(numbers)
         first = int(np.searchsorted(ascending, n_pos))

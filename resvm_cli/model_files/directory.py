@@ -99,7 +99,8 @@ def check_model_target(path: str, *, force: bool) -> None:
         return
     if not _is_only_a_model(target):
         raise ParameterError(
-            "{path}: exists, but is not a resvm model or contains other files; not overwritten",
+            "{path}: already exists and either is not a resvm model or contains other files; not"
+            " overwritten",
             "choose another {output}",
             path=path,
         )

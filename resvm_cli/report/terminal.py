@@ -116,7 +116,7 @@ def print_table(text: str) -> None:
 
 
 def as_json(value: Any) -> Any:
-    """Return the data as valid Unicode, with nan and infinities, which JSON lacks, as None."""
+    """Return the data as valid Unicode, with None for nan and infinities, which JSON lacks."""
     if isinstance(value, dict):
         return {as_unicode(str(key)): as_json(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -140,7 +140,7 @@ def print_json(kind: str, content: dict[str, Any]) -> None:
 
 
 def print_result(kind: str, result: DataclassInstance) -> None:
-    """Print a result whose fields are the JSON keys."""
+    """Print a result as JSON, with its field names as keys."""
     print_json(kind, asdict(result))
 
 

@@ -117,7 +117,7 @@ def _read(source: TrainingInput, choice: TrainingChoice, run: Run) -> Iterator[T
 def _planned(
     source: TrainingInput, choice: TrainingChoice, run: Run
 ) -> Iterator[tuple[TrainingData, ModelPlan, RuleName]]:
-    """Read P and U and plan the model; out-of-bag scores decide what the choice leaves open."""
+    """Read P and U and plan the model; out-of-bag scores decide what ``choice`` leaves open."""
     with _read(source.for_kernel(choice.params.kernel), choice, run) as data:
         if choice.auto is not None or data.scaling_is_open:
             from resvm_cli.tuning.tune import choose_settings  # slow to import
@@ -232,7 +232,7 @@ def _finish(
     *,
     force: bool,
 ) -> TrainResult:
-    """Train the members missing from the target's part, and turn the part into the model."""
+    """Train the members missing from the unfinished model at the target, and finish it."""
     last: tuple[PUData, Part] | None = None
     n_left = len(part.unfinished())
     if n_left < plan.n_models:
