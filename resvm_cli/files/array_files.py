@@ -6,11 +6,12 @@ be far larger than what the file stores is not loaded.
 
 from __future__ import annotations
 
+import math
 import shlex
 import struct
 import tempfile
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -40,7 +41,6 @@ SPARSE_PARTS = ("data", "indices", "indptr")
 READ_ERRORS = (
     *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),
     *(SyntaxError, TokenError, BadZipFile, struct.error, zlib.error),
-    MemoryError,  # a header that claims more data than the file has
     RuntimeError,  # an encrypted member, or (NotImplementedError) an unknown compression method
 )
 AnyArray: TypeAlias = npt.NDArray[Any]
@@ -199,16 +199,28 @@ def open_arrays(name: str, path: str, kind: str) -> Table | SparseFile:
         with np.load(path, allow_pickle=False) as content:
             members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
             if {"format", "shape", "data"} <= set(members):
-                return _sparse_npz(name, content)
+                return _sparse_npz(name, partial(_member, name, content))
             if len(members) != 1:
                 there = ", ".join(members) or "none"
                 raise DataError(
                     f"{name}: contains {len(members)} arrays: {there}",
                     "save the matrix of features in a separate file, with numpy.save",
                 )
-            array = content[members[0]]
+            array = _member(name, content, members[0])
             n_stored = content.zip.getinfo(f"{members[0]}.npy").compress_size
             return _numbered(name, array, n_stored)
+
+
+def _member(name: str, archive: Any, key: str) -> AnyArray:
+    """Load an array of an .npz file, unless its header claims too much."""
+    member = f"{key}.npy"
+    with archive.zip.open(member) as file:
+        if np.lib.format.read_magic(file) != (1, 0):  # later versions: for structured arrays
+            raise ValueError(f"'{key}' has an unknown header")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    n_claimed = math.prod(shape) * dtype.itemsize
+    require_stored(name, key, n_claimed, archive.zip.getinfo(member).compress_size)
+    return np.asarray(archive[key])
 
 
 def _numbered(name: str, matrix: AnyArray, n_stored: int) -> Table:
@@ -224,18 +236,18 @@ def _numbered(name: str, matrix: AnyArray, n_stored: int) -> Table:
     return table
 
 
-def _sparse_npz(name: str, content: Mapping[str, AnyArray]) -> SparseFile:
+def _sparse_npz(name: str, load: Callable[[str], AnyArray]) -> SparseFile:
     """Read a file written by scipy.sparse.save_npz."""
-    form = str(content["format"].astype(str))
+    form = str(load("format").astype(str))
     if form not in ("csr", "csc"):
         raise DataError(
             f"{name}: a sparse matrix in the format '{form}'; expected csr or csc",
             "save it as such in Python: scipy.sparse.save_npz(FILE, matrix.tocsr())",
         )
-    n_rows, n_columns = map(int, content["shape"])
+    n_rows, n_columns = map(int, load("shape"))
     if n_columns > MAX_FEATURES:
         raise DataError(f"{name}: {n_columns:,} columns (at most {MAX_FEATURES:,})")
-    values, indices, pointers = (content[part] for part in SPARSE_PARTS)
+    values, indices, pointers = map(load, SPARSE_PARTS)
     require_rows(n_rows, values.nbytes)
     rows = compressed_rows(name, form, (values, indices, pointers), (n_rows, n_columns))
     block = replace(Block.from_rows(rows), lines=np.arange(1, len(rows) + 1))

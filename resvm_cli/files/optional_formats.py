@@ -46,6 +46,7 @@ PANDAS_INDEX = re.compile("__index_level_[0-9]+__")  # the unnamed index of a da
 TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
 BATCH_ROWS = 1 << 12
 ATTRIBUTES = ("encoding-type", "shape", "_index")  # the attributes of an HDF5 group that are read
+MAX_CHUNK = 1 << 28  # bytes that HDF5 decompresses at once
 
 
 class ParquetTable(Table):
@@ -177,6 +178,13 @@ class _AnnData:
         n_claimed = math.prod(item.shape) * item.dtype.itemsize
         require_stored(self._name, path, n_claimed, item.id.get_storage_size())
         require_short(self._name, path, item.dtype.itemsize)
+        n_chunk = math.prod(item.chunks or (0,)) * item.dtype.itemsize
+        if n_chunk > MAX_CHUNK:
+            raise DataError(
+                f"{self._name}: '{path}' is stored in chunks of {n_chunk:,} bytes"
+                f" (at most {MAX_CHUNK:,})",
+                "write it in smaller chunks: h5repack",
+            )
         return item
 
     def _index(self, group: str) -> str:

@@ -296,15 +296,18 @@ def test_an_archive_that_ends_early_is_refused(tmp_path):
         read(tmp_path / "x.npz")
 
 
-@pytest.mark.parametrize("shape", [(10**6, 10**9), (1000, 7)])
-def test_an_array_that_claims_to_be_larger_than_it_is_is_refused(shape, tmp_path):
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((10**6, 10**9), "'X' claims to have"), ((1000, 7), "cannot be read as a NumPy file")],
+)
+def test_an_array_that_claims_to_be_larger_than_it_is_is_refused(shape, message, tmp_path):
     text = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         text, {"descr": "<f8", "fortran_order": False, "shape": shape}
     )
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("X.npy", text.getvalue() + bytes(80))
-    with pytest.raises(DataError, match=r"x\.npz: cannot be read as a NumPy file"):
+    with pytest.raises(DataError, match=f"x.npz: {message}"):
         read(tmp_path / "x.npz")
 
 

@@ -181,12 +181,14 @@ def test_a_matrix_in_another_file_is_not_opened(tmp_path):
     ("key", "shape", "kind", "chunks", "message"),
     [
         ("X", (10**9, 7), "f8", (64, 7), "'X' claims to have 56,000,000,000 bytes, but only 0"),
+        ("X", (50, 7), "f8", (50, 7), "'X' is stored in chunks of 2,800 bytes"),
         ("var/_index", (7,), "S1000000000", (1,), "'var/_index' claims to have 7,000,000,000"),
     ],
 )
 def test_claims_that_the_stored_bytes_cannot_justify_are_refused(
-    key, shape, kind, chunks, message, tmp_path
+    key, shape, kind, chunks, message, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(optional_formats, "MAX_CHUNK", 2_000)
     path = write(tmp_path / "a.h5ad", "dense")
     with h5py.File(path, "a") as file:
         if key in file:
