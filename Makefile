@@ -3,8 +3,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 20
 BUDGET ?= 60
-MUTANTS ?= 500
-BENCH_ARGS ?=
+MODULE ?= metrics/intervals
+STORED := paper fast
+PAPER_ARGS ?= --tasks synthetic --settings pu --repetitions 1
+SPEED_ARGS ?= peers
+QUALITY_ARGS ?= methods --log quality.jsonl
 CC ?= cc
 CLANG ?= clang
 
@@ -12,8 +15,8 @@ CLANG ?= clang
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-quick slow slurm chaos snakemake browser docs reproduction check lint types fmt fuzz libfuzzer \
-	hostile smoke dist bench clean leaks coverage mutants
+.PHONY: help install demo test test-quick slow slurm chaos snakemake browser docs paper reproduction check lint types fmt fuzz libfuzzer \
+	hostile smoke dist speed quality clean golden coverage mutants
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,10 +26,10 @@ $(BIN)/python:
 
 # One stamp for each set of dependencies, so that the demo does not wait for linters.
 # Python prefers extensions built for it alone, so older ones would hide those for every version.
-$(VENV)/.core: $(BIN)/python pyproject.toml setup.py resvm_cli/files/_svmlight.c \
-		resvm_cli/files/_numbers.c resvm_cli/svm/_blocks.c resvm_cli/arrays.h \
+$(VENV)/.core: $(BIN)/python pyproject.toml setup.py resvm_cli/data/_svmlight.c \
+		resvm_cli/data/_numbers.c resvm_cli/svm/_blocks.c resvm_cli/arrays.h \
 		resvm_cli/svm/smo.h resvm_cli/svm/smo_lanes.h
-	rm -f resvm_cli/files/*.so resvm_cli/svm/*.so
+	rm -f resvm_cli/data/*.so resvm_cli/svm/*.so
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 $(VENV)/.test: $(VENV)/.core
@@ -77,8 +80,12 @@ docs: $(VENV)/.docs ## build the pages (build/docs/html) and the manual pages (b
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs/html
 	$(BIN)/sphinx-build -q -W --keep-going -b man docs build/docs/man
 
-reproduction: $(VENV)/.core ## docs/reproduction/ and its tables from runs: PAPER="DIR DIR2" FAST=DIR
-	$(BIN)/python docs/write_reproduction.py --paper $(PAPER) --fast $(FAST)
+paper: $(VENV)/.core ## one draw of the paper's synthetic task in a few seconds, and its report; PAPER_ARGS="--tasks ..."
+	$(BIN)/python -m experiments.paper run --resume $(PAPER_ARGS) -o build/paper
+	$(BIN)/python -m experiments.paper report build/paper
+
+reproduction: $(VENV)/.core ## write the tables of docs/reproduction.md from the stored runs
+	$(BIN)/python -m experiments.paper report $(STORED:%=docs/reproduction/results-%.jsonl) --page docs/reproduction.md
 
 lint: $(VENV)/.dev ## ruff and the import contracts
 	$(BIN)/ruff check .
@@ -114,14 +121,30 @@ libfuzzer_%:
 hostile: $(VENV)/.test ## mutated files, kills and faults against every command for BUDGET seconds
 	$(BIN)/python -m tests.hostile $(BUDGET) $(SEED)
 
-coverage: $(VENV)/.dev ## branch coverage of the package and its C code by the tests: half an hour
-	$(BIN)/python -m tests.coverage
+golden: $(VENV)/.test ## write tests/golden/outputs again; read the diff before you commit it
+	$(BIN)/python -m tests.test_golden_outputs
+	git --no-pager diff --stat tests/golden
 
-mutants: $(VENV)/.dev ## try MUTANTS one-line changes on the tests that reach them: hours
-	$(BIN)/python -m tests.mutants $(MUTANTS)
+# Measuring imports modules and writes files of its own, which these tests would notice.
+UNMEASURED := tests/cli/test_app.py::test_a_command_imports_only_what_it_uses \
+	tests/commands/test_tune_resuming.py::test_a_tuning_on_a_full_disk_is_a_writing_error
 
-leaks: $(VENV)/.test ## train and predict under Valgrind: no memory lost that grows with members
-	$(BIN)/python -m tests.leaks
+coverage: $(VENV)/.dev ## branch coverage by the tests and the programs that they start: ten minutes
+	rm -rf build/coverage
+	$(BIN)/coverage run -m pytest -n 4 --dist worksteal $(UNMEASURED:%=--deselect %)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+# In a copy, as mutmut takes the module and the tests from pyproject.toml only.
+mutants: $(VENV)/.dev ## change MODULE=metrics/intervals in many small ways, which tests/metrics must notice
+	rm -rf build/mutants
+	mkdir -p build/mutants
+	cp -R resvm_cli tests sample_data docs experiments pyproject.toml build/mutants
+	printf '[tool.mutmut]\nsource_paths = ["resvm_cli"]\nonly_mutate = ["resvm_cli/$(MODULE).py"]\n%s\n%s\n' \
+		'tests_dir = ["tests/$(dir $(MODULE))"]' \
+		'also_copy = ["tests", "sample_data", "docs", "experiments"]' >> build/mutants/pyproject.toml
+	cd build/mutants && ../../$(BIN)/mutmut run --max-children 2
+	cd build/mutants && ../../$(BIN)/mutmut results
 
 smoke: demo
 
@@ -132,10 +155,13 @@ check: lint types test browser smoke ## lint, types, tests, pages, fuzz and demo
 dist: $(BIN)/python ## build sdist and wheel, and try each in a clean environment
 	sh packaging/build.sh $(BIN)/python
 
-bench: $(VENV)/.bench ## measure the speed of resvm beside its peers; BENCH_ARGS="--quick", see perf/
-	$(BIN)/python -m perf $(BENCH_ARGS)
+speed: $(VENV)/.bench ## measure speed: SPEED_ARGS="peers --only train", see experiments/README.md
+	$(BIN)/python -m experiments.speed $(SPEED_ARGS)
+
+quality: $(VENV)/.bench ## measure quality: QUALITY_ARGS="estimates --log FILE", see experiments/README.md
+	$(BIN)/python -m experiments.quality $(QUALITY_ARGS)
 
 clean: ## remove what was built
 	rm -rf build dist .dist *.egg-info demo-output .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache \
-		resvm_cli/files/*.so resvm_cli/svm/*.so $(VENV)
+		resvm_cli/data/*.so resvm_cli/svm/*.so $(VENV)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

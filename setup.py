@@ -28,8 +28,8 @@ setup(
             "-ffp-contract=off",
             depends=("resvm_cli/svm/smo.h", "resvm_cli/svm/smo_lanes.h"),
         ),
-        extension("resvm_cli/files/_svmlight"),
-        extension("resvm_cli/files/_numbers"),
+        extension("resvm_cli/data/_svmlight"),
+        extension("resvm_cli/data/_numbers"),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE_ABI else {},
 )

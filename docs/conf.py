@@ -42,12 +42,19 @@ html_show_copyright = False
 html_show_sphinx = False
 
 man_show_urls = False
+
+
+def summary(page: Path) -> str:
+    """Return the first sentence of --help or, on the page of common options, of the page."""
+    text = page.read_text().partition("\n\n")[2]
+    return text.rpartition("## Description\n\n")[2].split("\n")[0].rstrip(".")
+
+
 man_pages = [
     (
         f"commands/{page.stem}",
         "resvm" if page.stem == "resvm" else f"resvm-{page.stem}",
-        # the first sentence of --help
-        page.read_text().split("\n## Description\n\n")[1].split("\n")[0].rstrip("."),
+        summary(page),
         [],
         1,
     )

@@ -42,7 +42,7 @@ def read_manifest(model: Path) -> dict[str, Any]:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     if hashlib.sha256(text.encode()).hexdigest() != manifest["manifest_sha256"]:
         raise SystemExit("manifest.json: the digest differs")
-    if manifest["format"] not in (1, 2, 3):
+    if manifest["format"] != 1:
         raise SystemExit(f"manifest.json: unknown format {manifest['format']}")
     return manifest
 
@@ -117,21 +117,13 @@ class Model:
     def __init__(self, path: Path) -> None:
         manifest = read_manifest(path)
         self.single = manifest["method"] == "cwsvm"
-        if manifest["format"] == 1:  # one setting, votes, and the plain threshold
-            whole = {"kernel": manifest["kernel"], "weight": 1.0, "shift": 0.0, "scale": 1.0}
-            manifest["groups"] = [whole | {"members": len(manifest["members"])}]
-            plain = {"votes": {"value": 0.0 if self.single else 0.5}}
-            manifest["decision"] = {"rule": "votes", "thresholds": plain}
         self.rule = manifest["decision"]["rule"]
         self.threshold = manifest["decision"]["thresholds"][self.rule]["value"]
         self.labels = manifest["labels"]
-        scalings = manifest.get("scalings", [manifest.get("scaling")])
-        self.scalings = {each["kind"]: each for each in scalings if each is not None}
+        self.scalings = {scaling["kind"]: scaling for scaling in manifest["scalings"]}
         self.groups: list[tuple[dict[str, Any], list[Member]]] = []
         entries = iter(manifest["members"])
         for group in manifest["groups"]:
-            if "scaling" not in group:  # formats 1 and 2: one scaling for all members
-                group["scaling"] = next(iter(self.scalings), None)
             members = []
             for _ in range(group["members"]):
                 entry = next(entries)

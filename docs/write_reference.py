@@ -1,36 +1,39 @@
 """Generate the reference part of the pages in docs/commands/ from the program itself.
 
-``python docs/write_reference.py`` rewrites the text between two marks on each page; the text below
-them is written by hand. The tables of docs/json.md come from the JSON Schema files. With
-``--check``, it writes nothing and names the stale pages.
+``python docs/write_reference.py`` rewrites the text between two marks on each page; the text around
+them is written by hand. Options that several commands share are explained once, on the page of
+common options. With ``--check``, it writes nothing and names the stale pages.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import json_reference
-
-from resvm_cli.cli import COMMANDS, command_line
-from resvm_cli.options.option_groups import panel_of
+from resvm_cli.cli.app import COMMANDS, command_line
+from resvm_cli.cli.option_groups import panel_of
 
 FOLDER = Path(__file__).parent / "commands"
 BEGIN = "<!-- reference: written by docs/write_reference.py -->"
 END = "<!-- end of reference -->"
+MANY = 3  # an option is common if this many commands explain it in the same words
 
 
-def introduction(command: Any, usage: str) -> list[str]:
-    """Return what --help says before the options, as Markdown, like the docstring itself."""
-    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
-    *description, _, examples = paragraphs  # the paragraph in between says: for example
-    if not examples.startswith("- `resvm "):
-        raise SystemExit(f"{usage}: its docstring does not end in a list of examples")
-    lines = ["## Synopsis", "", "```text", usage, "```", "", "## Description", ""]
-    lines += ["\n\n".join(description), "", "## Examples", "", "```sh"]
-    return [*lines, *(line.strip("- `") for line in examples.splitlines()), "```", ""]
+@cache
+def program() -> Any:
+    return command_line(COMMANDS)
+
+
+def options_of(command: Any) -> list[Any]:
+    """Return the options of a command that --help lists, in its order."""
+    options = [one for one in command.params if one.param_type_name == "option"]
+    return [one for one in options if not one.hidden and one.name != "help"]
 
 
 def default_of(option: Any) -> str:
@@ -43,18 +46,22 @@ def default_of(option: Any) -> str:
     return str(int(option.default) if number else option.default)
 
 
-def option_lines(option: Any) -> list[str]:
-    """Format an option as an entry of a definition list."""
+def names_of(option: Any) -> list[str]:
+    return sorted([*option.opts, *option.secondary_opts], key=len)  # the short option comes first
+
+
+def entry(option: Any) -> str:
+    """Format an option as an entry of a definition list, the same for every command."""
     if not option.help:
         raise SystemExit(f"{option.opts[-1]} has no help text")
     metavar = "" if option.is_flag else f" {option.metavar}"
-    names = [*option.opts, *option.secondary_opts]
-    names.sort(key=len)  # the short option comes first
-    lines = [", ".join(f"`{name}{metavar}`" for name in names)]
     text = option.help
     if default := default_of(option):
         text += f" Default: {default}."
-    return [*lines, f": {escaped(text)}", ""]
+    if option.name == "config":
+        text = re.sub(r"\[\w+\] of", "named after the command in", text)
+    terms = ", ".join(f"`{name}{metavar}`" for name in names_of(option))
+    return f"{terms}\n: {escaped(text)}\n"
 
 
 def escaped(text: str) -> str:
@@ -64,75 +71,87 @@ def escaped(text: str) -> str:
     return text
 
 
-def option_sections(command: Any) -> list[str]:
-    """Format all options, in the panels and the order of --help."""
-    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+@cache
+def common_entries() -> frozenset[str]:
+    """Return the entries that many commands share."""
+    commands = program().commands.values()
+    counted = Counter(entry(option) for command in commands for option in options_of(command))
+    return frozenset(text for text, times in counted.items() if times >= MANY)
+
+
+def sections(options: Iterable[Any]) -> list[str]:
+    """Format options below the headings of --help, in its order."""
     lines: list[str] = []
     panel = None
     for option in options:
         if panel_of(option) != panel:
             panel = panel_of(option)
             lines += [f"### {panel or 'Options'}", ""]
-        lines += option_lines(option)
+        lines.append(entry(option))
     return lines
 
 
-def usage_of(command: Any, path: str) -> str:
-    words = [path, "[OPTIONS]"]
-    for one in command.params:
-        if one.param_type_name == "argument":
-            words.append(one.metavar or one.name.upper())
-    return " ".join(words)
+def common_lines(command: Any) -> list[str]:
+    """Name the common options of a command, one line for each heading of --help."""
+    panels: dict[str, list[str]] = {}
+    for option in options_of(command):
+        if entry(option) in common_entries():
+            panels.setdefault(panel_of(option), []).append(f"`{', '.join(names_of(option))}`")
+    lines = [f"- {panel}: {', '.join(names)}" for panel, names in panels.items()]
+    return ["### Common options", "", "Explained in [Common options](options.md):", "", *lines]
 
 
-def argument_lines(command: Any) -> list[str]:
-    lines: list[str] = []
-    for one in command.params:
-        if one.param_type_name == "argument":
-            lines += [f"`{one.metavar}`", f": {escaped(one.help)}", ""]
-    return ["### Arguments", "", *lines] if lines else []
+def introduction(command: Any, usage: str) -> list[str]:
+    """Return what --help says before the options, as Markdown, like the docstring itself."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    *description, _, examples = paragraphs  # the paragraph in between says: for example
+    if not examples.startswith("- `resvm "):
+        raise SystemExit(f"{usage}: its docstring does not end in a list of examples")
+    lines = ["## Description", "", "\n\n".join(description), "", "```text", usage, ""]
+    return [*lines, *(line.strip("- `") for line in examples.splitlines()), "```", ""]
 
 
 def command_reference(command: Any, name: str) -> str:
     """Generate the reference of one command."""
-    lines = [
-        *introduction(command, usage_of(command, f"resvm {name}")),
-        "## Options",
-        "",
-        *argument_lines(command),
-        *option_sections(command),
-    ]
-    return "\n".join(lines).rstrip()
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    usage = " ".join(["resvm", name, "[OPTIONS]", *(one.metavar for one in arguments)])
+    lines = [*introduction(command, usage), "## Options", ""]
+    if arguments:
+        lines += ["### Arguments", ""]
+        lines += [f"`{one.metavar}`\n: {escaped(one.help)}\n" for one in arguments]
+    own = [one for one in options_of(command) if entry(one) not in common_entries()]
+    return "\n".join([*lines, *sections(own), *common_lines(command)])
 
 
-def family_reference(family: Any, name: str) -> str:
-    """Generate the reference of a command with subcommands, one after the other."""
-    parts = ["\n".join(introduction(family, f"resvm {name} COMMAND [ARGS]...")).rstrip()]
-    for own, command in family.commands.items():
-        text = command_reference(command, f"{name} {own}")
-        lines = [f"#{line}" if line.startswith("##") else line for line in text.splitlines()]
-        parts += [f"## resvm {name} {own}", "\n".join(lines)]
-    return "\n\n".join(parts)
-
-
-def program_reference(program: Any) -> str:
+def program_reference() -> str:
     """Generate the reference of the program itself: its options and its commands."""
-    lines = [*introduction(program, "resvm [OPTIONS] COMMAND [ARGS]..."), "## Commands", ""]
+    lines = [*introduction(program(), "resvm [OPTIONS] COMMAND [ARGS]..."), "## Commands", ""]
     for name in COMMANDS:
-        short = inspect.cleandoc(program.commands[name].help).splitlines()[0]
-        lines += [f"[`resvm {name}`]({name}.md)", f": {short}", ""]
-    lines += ["## Options", "", *option_sections(program)[2:]]
-    return "\n".join(lines).rstrip()
+        short = inspect.cleandoc(program().commands[name].help).splitlines()[0]
+        lines.append(f"[`resvm {name}`]({name}.md)\n: {short}\n")
+    return "\n".join([*lines, "## Options", "", *sections(options_of(program()))[2:]]).rstrip()
 
 
-def table_of_contents(program: Any) -> str:
+def common_reference() -> str:
+    """Generate the entries of the common options, by the headings of --help."""
+    panels: dict[str, dict[str, Any]] = {}
+    for command in program().commands.values():
+        for option in options_of(command):
+            if entry(option) in common_entries():
+                panels.setdefault(panel_of(option), {}).setdefault(entry(option), option)
+    options = [option for panel in panels.values() for option in panel.values()]
+    return "\n".join(sections(options)).rstrip().replace("### ", "## ")
+
+
+def table_of_contents() -> str:
     """List the pages of all commands, in the order of --help."""
-    return "\n".join(["```{toctree}", ":maxdepth: 1", "", "resvm", *program.commands, "```"])
+    entries = ["resvm", *program().commands, "options"]
+    return "\n".join(["```{toctree}", ":maxdepth: 1", "", *entries, "```"])
 
 
-def page_with(reference: str, page: Path, title: str) -> str:
+def page_with(reference: str, page: Path) -> str:
     """Return a page with its reference replaced and the rest unchanged."""
-    text = page.read_text() if page.exists() else f"# {title}\n\n{BEGIN}\n{END}\n"
+    text = page.read_text() if page.exists() else f"# {page.stem}\n\n{BEGIN}\n{END}\n"
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{reference}\n\n{END}{after}"
@@ -140,19 +159,14 @@ def page_with(reference: str, page: Path, title: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Return the expected text of every page."""
-    program = command_line(COMMANDS)
-    program.params[:] = [one for one in program.params if one.name != "help"]
-    written = {FOLDER / "index.md": page_with(table_of_contents(program), FOLDER / "index.md", "")}
-    own = FOLDER / "resvm.md"
-    written[own] = page_with(program_reference(program), own, "resvm")
-    for name in COMMANDS:
-        page = FOLDER / f"{name}.md"
-        command = program.commands[name]
-        is_family = hasattr(command, "commands")
-        reference = (family_reference if is_family else command_reference)(command, name)
-        written[page] = page_with(reference, page, f"resvm {name}")
-    page = json_reference.PAGE
-    return written | {page: page_with(json_reference.reference(), page, "JSON")}
+    references = {
+        "index": table_of_contents(),
+        "resvm": program_reference(),
+        "options": common_reference(),
+        **{name: command_reference(program().commands[name], name) for name in COMMANDS},
+    }
+    paths = {FOLDER / f"{name}.md": reference for name, reference in references.items()}
+    return {page: page_with(reference, page) for page, reference in paths.items()}
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import tempfile
 from importlib import import_module
 from pathlib import Path
 
-EXTENSIONS = ("resvm_cli.files._svmlight", "resvm_cli.files._numbers", "resvm_cli.svm._blocks")
+EXTENSIONS = ("resvm_cli.data._svmlight", "resvm_cli.data._numbers", "resvm_cli.svm._blocks")
 
 
 def resvm(*arguments: object) -> str:

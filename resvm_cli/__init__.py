@@ -6,40 +6,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from resvm_cli.api import (
-        Model,
-        OutOfBagRows,
-        Ranking,
-        ResultWarning,
-        SvmlightData,
-        Tuning,
-        fit,
-        load,
-        rank,
-        read_svmlight,
-        tune,
+    from resvm_cli.api.estimators import (
+        BaggingSVMClassifier,
+        ClassWeightedSVMClassifier,
+        RESVMClassifier,
+        load_model,
+        pu_score,
     )
+    from resvm_cli.api.functions import Ranking, Tuning, rank, tune
+    from resvm_cli.api.matrices import SvmlightData, read_svmlight
+    from resvm_cli.errors import ResultWarning
 
 __version__ = "0.3.0"
 __all__ = [
-    "Model",
-    "OutOfBagRows",
+    "BaggingSVMClassifier",
+    "ClassWeightedSVMClassifier",
+    "RESVMClassifier",
     "Ranking",
     "ResultWarning",
     "SvmlightData",
     "Tuning",
-    "fit",
-    "load",
+    "load_model",
+    "pu_score",
     "rank",
     "read_svmlight",
     "tune",
 ]
+# The modules of public names; all others are in api.estimators, which needs scikit-learn.
+_MODULES = {
+    **dict.fromkeys(("Ranking", "Tuning", "rank", "tune"), "api.functions"),
+    **dict.fromkeys(("SvmlightData", "read_svmlight"), "api.matrices"),
+    "ResultWarning": "errors",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import public names lazily, so that --help does not need numpy."""
     if name in __all__:
-        return getattr(import_module("resvm_cli.api"), name)
+        module = _MODULES.get(name, "api.estimators")
+        return getattr(import_module(f"resvm_cli.{module}"), name)
     raise AttributeError(f"module 'resvm_cli' has no attribute '{name}'")
 
 

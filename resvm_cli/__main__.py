@@ -29,14 +29,14 @@ def program() -> NoReturn:
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _leave)
     try:
-        from resvm_cli import cli
+        from resvm_cli.cli import app
     except (ImportError, MemoryError) as error:  # too little address space
         message = f"resvm: error: cannot load a library: {error or 'out of memory'}\n"
         os.write(2, message.encode(errors="backslashreplace"))
         os.write(2, b"  hint: is memory limited (ulimit -v)?\n")
         os._exit(5)
 
-    cli.program()
+    app.program()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["integer", "number", "choice", "words", "text", "flag"
 class Parameter:
     """One row of the table.
 
-    ``help`` and ``shown`` are ``errors.Message`` templates: ``{w_pos}`` refers to a parameter.
+    ``help`` and ``shown`` name other parameters in backticks, as error messages do.
     """
 
     kind: Kind
@@ -61,7 +61,7 @@ class Parameter:
         names = [*map(repr, self.choices)]
         if self.kind != "choice":
             names.insert(0, "a number")
-        raise self._error("must be {expected}, got {value!r}", value, expected=_listed(names))
+        raise self._error(f"must be {_listed(names)}, got {value!r}")
 
     def _words(self, value: Any) -> str:
         name, colon, number = str(value).partition(":")
@@ -71,38 +71,38 @@ class Parameter:
             valid = False
         if name not in self.choices or not valid:
             expected = _listed([*map(repr, self.choices), f"'{self.choices[-1]}:2'"])
-            raise self._error("must be {expected}, got {value!r}", value, expected=expected)
+            raise self._error(f"must be {expected}, got {value!r}")
         return f"{name}:{float(number)!r}".removesuffix(".0") if colon else name
 
     def _integer(self, value: Any) -> int:
         try:
             return operator.index(value)
         except TypeError:
-            raise self._error("must be an integer, got {value!r}", value) from None
+            raise self._error(f"must be an integer, got {value!r}") from None
 
     def _number(self, value: Any) -> float:
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):
-            raise self._error("must be a number, got {value!r}", value) from None
+            raise self._error(f"must be a number, got {value!r}") from None
 
     def _in_range(self, value: float) -> float:
         if value == self.also:
             return value
         if self.positive and not (value > 0 and math.isfinite(value)):
-            raise self._error("must be positive and finite, got {value:g}", value)
+            raise self._error(f"must be positive and finite, got {value:g}")
         if isinstance(value, float) and not math.isfinite(value):
-            raise self._error("must be finite, got {value:g}", value)
+            raise self._error(f"must be finite, got {value:g}")
         if value < self.low:
-            raise self._error("must be at least {low:g}, got {value}", value, low=self.low)
+            raise self._error(f"must be at least {self.low:g}, got {value}")
         if value > self.high:
-            raise self._error("must be at most {high:,}, got {value}", value, high=self.high)
+            raise self._error(f"must be at most {self.high:,}, got {value}")
         if value >= self.below:
-            raise self._error("must be below {below:g}, got {value:g}", value, below=self.below)
+            raise self._error(f"must be below {self.below:g}, got {value:g}")
         return value
 
-    def _error(self, text: str, value: Any, **values: Any) -> ParameterError:
-        return ParameterError("{" + self.name + "} " + text, value=value, **values)
+    def _error(self, text: str) -> ParameterError:
+        return ParameterError(f"`{self.name}` {text}")
 
 
 def _listed(names: list[str]) -> str:

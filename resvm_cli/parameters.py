@@ -1,14 +1,13 @@
 """Every parameter of training, tuning and ranking, declared once: type, range, default, help.
 
-The fields of the four ``...Parameters`` classes form the table. Options, estimators, checks,
-messages and the reference page are generated from it. Nothing here imports numpy, so ``--help``
-stays fast.
+The fields of ``Params``, ``TuningParameters`` and ``RankingParameters`` form the table. Options,
+estimators, checks, messages and the reference page are generated from it. Nothing here imports
+numpy, so ``--help`` stays fast.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from resvm_cli.errors import ParameterError
 from resvm_cli.parameter_types import (
@@ -34,8 +33,6 @@ SolverName: TypeAlias = Literal["libsvm", "liblinear"]
 SOLVER_NAMES: tuple[SolverName, ...] = get_args(SolverName)
 RuleName: TypeAlias = Literal["votes", "mean"]
 RULE_NAMES: tuple[RuleName, ...] = get_args(RuleName)
-AutoName: TypeAlias = Literal["committee", "single"]
-AUTO_NAMES: tuple[AutoName, ...] = get_args(AutoName)
 ScalingName: TypeAlias = Literal["minmax", "maxabs", "standard", "quantile"]
 SCALING_NAMES: tuple[ScalingName, ...] = get_args(ScalingName)
 ScaleChoice: TypeAlias = ScalingName | Literal["auto"]
@@ -69,20 +66,23 @@ ONE_MODEL = "cwsvm trains one model on all of P and all of U"
 
 
 @dataclass(frozen=True)
-class MethodParameters:
-    """A method and its parameters; None means that the default is derived from the data."""
+class Params:
+    """What the user says about training, or one setting that a search found.
+
+    None means that the value is derived from the data or searched.
+    """
 
     method: MethodName = choice("resvm", METHOD_NAMES, "resvm, bagging or cwsvm.")
     n_models: int | None = integer(
         None, "Number of ensemble members.", low=1, high=MAX_MEMBERS,
-        shown="50; with {auto}, 15 per setting", unused={"cwsvm": ONE_MODEL},
+        shown="15 per setting; 50 with `auto=False`", unused={"cwsvm": ONE_MODEL},
     )  # fmt: skip
     n_pos: int | None = integer(
         None, "Rows of P per bag.", low=1, high=MAX_BAG_ROWS, shown="|P|, clamped to 5..200",
         unused={"bagging": ALL_OF_P, "cwsvm": ONE_MODEL},
     )  # fmt: skip
     n_unl: int | None = integer(
-        None, "Rows of U per bag.", low=1, high=MAX_BAG_ROWS, shown="twice {n_pos}, at most |U|/2",
+        None, "Rows of U per bag.", low=1, high=MAX_BAG_ROWS, shown="twice `n_pos`, at most |U|/2",
         unused={"cwsvm": ONE_MODEL},
     )  # fmt: skip
     w_pos: float | None = number(
@@ -95,11 +95,11 @@ class MethodParameters:
     )  # fmt: skip
     c_unl: float = number(1.0, "Penalty C for rows of U.", positive=True, letter="c", metavar="C")
     c_pos: float | None = number(
-        None, "cwsvm only: penalty C for rows of P, instead of {w_pos}.", positive=True,
-        metavar="C",
+        None, "cwsvm only: penalty C for rows of P, instead of `w_pos`.", positive=True,
+        metavar="C", advanced=True,
         unused={
-            "resvm": "resvm derives it from {c_unl} and {w_pos}",
-            "bagging": "bagging derives it from {c_unl} and the bag sizes",
+            "resvm": "resvm derives it from `c_unl` and `w_pos`",
+            "bagging": "bagging derives it from `c_unl` and the bag sizes",
         },
     )  # fmt: skip
     kernel: KernelName = choice(
@@ -118,8 +118,9 @@ class MethodParameters:
         panel=BASE_MODELS,
     )  # fmt: skip
     coef0: float = number(
-        0.0, "coef0 of the poly and sigmoid kernels.", letter="r", metavar="R", panel=BASE_MODELS
-    )
+        0.0, "Constant term of the poly and sigmoid kernels.", letter="r", metavar="R",
+        panel=BASE_MODELS,
+    )  # fmt: skip
     feature_weights: str = declared(
         "words", "none",
         "Weight each feature by how well it alone separates P from U in the bag: none, relevance,"
@@ -128,8 +129,8 @@ class MethodParameters:
     )  # fmt: skip
     solver: SolverName | Literal["auto"] = choice(
         "auto", ("auto", *SOLVER_NAMES),
-        "auto, libsvm or liblinear; auto uses LIBLINEAR for linear members with bags of more than"
-        " 5,000 rows.",
+        "auto, libsvm or liblinear. auto uses LIBLINEAR for linear members with bags of more than"
+        " 5,000 rows. For all others, it gives the same model as libsvm, to the bit, in less time.",
         advanced=True,
     )  # fmt: skip
     bias: float | None = number(
@@ -138,16 +139,42 @@ class MethodParameters:
     )  # fmt: skip
     tolerance: float | None = number(
         None, "Stopping tolerance of the solver.", positive=True, letter="e", metavar="E",
-        shown="0.001; 0.01 for LIBLINEAR", advanced=True, shared=True,
-    )  # fmt: skip
-    cache_mb: float = number(
-        100.0, "Size of LIBSVM's kernel cache per thread.", positive=True, letter="m", metavar="MB",
-        advanced=True, shared=True,
+        shown="0.001; 0.01 for LIBLINEAR", advanced=True,
     )  # fmt: skip
     seed: int = integer(
         0, "Random seed; the same seed and data give a byte-for-byte identical model.", low=0,
         panel="Running", shared=True,
     )  # fmt: skip
+
+    params: Any = declared(
+        "text", None,
+        "Train with the parameters of a best.json written by resvm tune, or of a model, instead of"
+        " searching. Explicit parameters take precedence.",
+        metavar="FILE|DIR",
+    )  # fmt: skip
+    auto: bool = declared(
+        "flag", True,
+        "Do not search: fixed defaults, as in the paper, for all that is not set. Otherwise, up to"
+        " 15 settings are scored out of bag and the best ones are pooled.",
+    )  # fmt: skip
+    decision: RuleName | None = choice(
+        None, RULE_NAMES,
+        "How decision values are computed: mean (the members' mean value, which ranks better) or"
+        " votes (as in the paper).",
+        metavar="RULE", shown="mean; votes with `auto=False`",
+    )  # fmt: skip
+    scale: ScaleChoice | Literal["none"] | None = choice(
+        None, ("none", *SCALING_NAMES, "auto"),
+        "none, minmax, maxabs, standard, quantile (each value's rank), or auto (what resvm check"
+        " advises, if out-of-bag scores confirm it). The scaling is learned from P and U and"
+        " applied by predict.",
+        panel="Data", shown="auto; none with `auto=False`",
+    )  # fmt: skip
+    # Not in the table:
+    said: frozenset[str] = frozenset()  # what the user set, which a search keeps
+    weight: float = 1.0  # of the mean of this setting's members
+    settings: tuple[Params, ...] = ()  # to be pooled: those of a file, or those that a search chose
+    candidates: tuple[dict[str, Any], ...] = ()  # what a search scored
 
     @property
     def relevance_power(self) -> float | None:
@@ -155,74 +182,55 @@ class MethodParameters:
         name, _, power = self.feature_weights.partition(":")
         return None if name == "none" else float(power or 1.0)
 
+    @property
+    def searched(self) -> bool:
+        """Whether a search chooses what the user left open."""
+        return self.auto and not self.settings and self.method == "resvm"
+
+    @property
+    def rule(self) -> RuleName:
+        if self.decision is not None:
+            return self.decision
+        return "mean" if self.auto and self.method != "cwsvm" else "votes"
+
+    @property
+    def data_scale(self) -> ScaleChoice | None:
+        """How all data is scaled."""
+        scale = self.scale or ("auto" if self.auto and not self.settings else "none")
+        return None if scale == "none" else scale
+
     def check(self) -> None:
         """Reject values that cannot work or would be silently ignored, before any file is read."""
-        check_values(self, METHOD_TABLE)
+        for setting in self.settings:
+            setting.check()
+        check_values(self, TABLE)
         for name, parameter in METHOD_TABLE.items():
             if self.method in parameter.unused and getattr(self, name) is not None:
                 raise ParameterError(
-                    f"{{{name}}} does not apply to {{method:{self.method}}}:"
+                    f"`{name}` does not apply to `method={self.method!r}`:"
                     f" {parameter.unused[self.method]}",
-                    f"leave {{{name}}} out, or choose another {{method}}",
+                    f"leave `{name}` out, or choose another `method`",
                 )
         if self.solver == "liblinear" and self.kernel != "linear":
             raise ParameterError(
-                "{solver:liblinear} trains only linear members, but {kernel} is {value}",
-                "set {kernel:linear}, or leave {solver} out",
-                value=self.kernel,
+                f"`solver='liblinear'` trains only linear members, but `kernel` is {self.kernel}",
+                "set `kernel='linear'`, or leave `solver` out",
             )
         if self.bias is not None and (self.kernel != "linear" or self.solver == "libsvm"):
             raise ParameterError(
-                "{bias} applies to LIBLINEAR only; LIBSVM does not penalize the bias",
-                "leave {bias} out, or set {kernel:linear} and {solver:liblinear}",
+                "`bias` applies to LIBLINEAR only; LIBSVM does not penalize the bias",
+                "leave `bias` out, or set `kernel='linear'` and `solver='liblinear'`",
             )
         if self.relevance_power is not None and self.kernel not in FEATURE_KERNELS:
             raise ParameterError(
-                "{feature_weights} does not apply to {kernel:" + self.kernel + "}, which needs"
+                f"`feature_weights` does not apply to `kernel={self.kernel!r}`, which needs"
                 " unscaled values",
-                "leave {feature_weights} out, or choose another {kernel}",
+                "leave `feature_weights` out, or choose another `kernel`",
             )
         if self.c_pos is not None and self.w_pos is not None:
-            raise ParameterError("give either {c_pos} or {w_pos}, not both")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Parameters shared by some of a model's members, and the weight of those members' mean."""
-
-    params: MethodParameters
-    weight: float = 1.0
-    scale: ScalingName | None = None  # None: the scaling chosen for the whole model
-
-
-@dataclass(frozen=True)
-class TrainingParameters:
-    """Training parameters that do not belong to a method."""
-
-    params: str | None = declared(
-        "text", None,
-        "Parameters chosen by resvm tune (best.json). Explicit parameters take precedence.",
-        metavar="FILE",
-    )  # fmt: skip
-    auto: AutoName | None = choice(
-        None, AUTO_NAMES,
-        "First score up to 15 settings out of bag (this takes seconds), then pool the best ones or,"
-        " with single, use only the best one. Explicit parameters are kept.",
-        metavar="[single]",
-    )  # fmt: skip
-    decision: RuleName | None = choice(
-        None, RULE_NAMES,
-        "How decision values are computed: votes (as in the paper) or mean (the members' mean"
-        " value, which ranks better).",
-        metavar="RULE", shown="votes; mean with {auto} and in rank",
-    )  # fmt: skip
-    scale: ScaleChoice | Literal["none"] = choice(
-        "none", ("none", *SCALING_NAMES, "auto"),
-        "none, minmax, maxabs, standard, quantile (each value's rank), or auto (what resvm check"
-        " advises, if out-of-bag scores confirm it). The scaling is learned from P and U and"
-        " applied by predict.",
-        panel="Data",
-    )  # fmt: skip
+            raise ParameterError("give either `c_pos` or `w_pos`, not both")
+        if self.method == "cwsvm" and self.decision == "mean":
+            raise ParameterError("`decision='mean'` does not apply to cwsvm, which has one member")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,14 +242,14 @@ class TuningParameters:
         "roc_areas (the mean of four ROC AUCs: full and partial, by votes and by mean value),"
         " partial_roc_auc, roc_auc (both also with the suffix _of_mean), average_precision,"
         " pu_score (as in the paper) or best_pu_score.",
-        shown="roc_areas; roc_auc_of_mean with {search:informed}", panel=ESTIMATE,
-    )  # fmt: skip
-    oob: bool = declared(
-        "flag", False, "Score out of bag, at a tenth of the cost of ten folds (resvm only).",
-        shown="on for resvm, unless {folds} is given", panel=ESTIMATE,
+        shown="roc_areas; roc_auc_of_mean with `search='informed'`", panel=ESTIMATE,
     )  # fmt: skip
     folds: int = integer(
-        10, "Score by cross-validation with N folds.", low=2, letter="v", panel=ESTIMATE
+        10,
+        "Score by cross-validation with N folds instead of out of bag.",
+        low=2,
+        letter="v",
+        panel=ESTIMATE,
     )
     search: SearchName = choice(
         "random", SEARCH_NAMES,
@@ -251,7 +259,7 @@ class TuningParameters:
     )  # fmt: skip
     committee: int = integer(
         1, "Pool the K best settings.", low=1, metavar="K",
-        shown="6 with {search:informed}, else 1", panel=SEARCH,
+        shown="6 with `search='informed'`, else 1", panel=SEARCH,
     )  # fmt: skip
     trials: int = integer(
         100, "Number of candidates that a random search draws.", low=1, panel=SEARCH
@@ -264,10 +272,6 @@ class TuningParameters:
     n_models: int | None = integer(
         None, "Number of members.", low=1, high=MAX_MEMBERS,
         shown="50; in a committee, 15 per setting",
-    )  # fmt: skip
-    max_unl: int = integer(
-        5000, "Score candidates on at most N rows of U, drawn at random.", low=10,
-        shown="5000; 1500 with {search:informed}", advanced=True,
     )  # fmt: skip
 
 
@@ -286,52 +290,48 @@ class RankingParameters:
         "Fraction of U that is positive.", "B", shown="estimated", panel=RANKING
     )
     fdr: float | None = number(
-        None, "Write the longest list whose expected false discovery rate is at most Q.",
+        None,
+        "Write the longest list whose expected false discovery rate is at most Q. Known negatives"
+        " calibrate the rate; this is valid if they are a random sample of the negatives in U.",
         positive=True, below=1, metavar="Q", panel=RANKING,
     )  # fmt: skip
-    with_known: bool = declared(
-        "flag", False, "Rank the rows of P together with the rows of U.", panel=RANKING
-    )
     top: int | None = integer(None, "Write only the top N rows.", low=1, letter="k", panel=RANKING)
     next: int | None = integer(
         None,
         "Write the N rows to test next: the top rows, without near-duplicates and with one row per"
-        " group, plus some to learn from ({explore}).",
+        " group.",
         low=1, high=MAX_BATCH, panel=RANKING,
-    )  # fmt: skip
-    explore: float | None = number(
-        None,
-        "With {next}: the fraction of the N rows to choose because members disagree most about"
-        " them.",
-        low=0, high=1, metavar="F", shown="0", panel=RANKING,
     )  # fmt: skip
     why: int | None = integer(
         None,
-        "For the top N rows, show which known positives support them, which rows of U count"
-        " against them, and which features matter most (linear models: features only).",
+        "For the top N rows, show which known positives support them and which rows of U count"
+        " against them (linear members: which features do).",
         low=1, high=MAX_REASONS, panel=RANKING,
     )  # fmt: skip
 
-    def check_list(self) -> None:
+    # Not in the table:
+    tested: str | None = None  # a file of outcomes of rows of U
+    feature_map: str | None = None  # a file with names of features, for why
+    annotate: str | None = None  # where to write the table with its ranks
+    page: bool = False  # compute what the HTML page shows
+    importance: bool = False  # of the features; omitted if it cannot be computed
+
+    def check(self) -> None:
         """Reject combinations that are invalid for any data."""
         check_values(self, RANKING_TABLE)
-        if self.audit and self.with_known:
-            raise ParameterError(
-                "{audit:True} lists only known positives, but {with_known:True} ranks them together"
-                " with rows of U: choose one"
-            )
         lengths = [name for name in ("fdr", "top", "next") if getattr(self, name) is not None]
         if len(lengths) > 1:
             first, second = lengths[:2]
             raise ParameterError(
-                f"{{{first}}} and {{{second}}} both set the length of the list: choose one"
+                f"`{first}` and `{second}` both set the length of the list: choose one"
             )
         for name in ("fdr", "next"):
-            if name in lengths and (self.audit or self.with_known):
-                other = "{audit:True} lists" if self.audit else "{with_known:True} adds"
-                raise ParameterError(f"{{{name}}} selects rows of U, but {other} known positives")
-        if self.explore is not None and self.next is None:
-            raise ParameterError("{explore} requires {next}")
+            if name in lengths and self.audit:
+                raise ParameterError(
+                    f"`{name}` selects rows of U, but `audit=True` lists known positives"
+                )
+        if self.feature_map is not None and self.why is None:
+            raise ParameterError("`feature_map` requires `why`, which prints feature names")
         check_contamination(self.contamination_pos, self.contamination_unl)
 
 
@@ -342,17 +342,14 @@ def check_contamination(of_pos: float | None, of_unl: float | None) -> None:
             RANKING_TABLE[name].convert(value)
     if (of_pos or 0.0) + (of_unl or 0.0) >= 1:
         raise ParameterError(
-            "{contamination_pos} and {contamination_unl} add up to 1 or more: P would be no"
+            "`contamination_pos` and `contamination_unl` add up to 1 or more: P would be no"
             " richer in positives than U"
         )
 
 
-METHOD_TABLE = table(MethodParameters)
-TUNED_METHOD = replace(
-    METHOD_TABLE["method"],
-    help="resvm, bagging, cwsvm, or all three on the same folds.",
-    choices=(*METHOD_NAMES, "all"),
-)
+TABLE = table(Params)
+TRAINING_TABLE = {name: TABLE[name] for name in ("params", "auto", "decision", "scale")}
+METHOD_TABLE = {name: row for name, row in TABLE.items() if name not in TRAINING_TABLE}
 RANKING_TABLE = table(RankingParameters)
 TUNING_TABLE = table(TuningParameters)
 # Parameters chosen by tuning and stored in best.json.
@@ -361,10 +358,9 @@ TUNED_NAMES = tuple(
     for name, parameter in METHOD_TABLE.items()
     if parameter.kind in ("integer", "number")
     and not parameter.shared
-    and name not in ("c_pos", "bias")
+    and name not in ("c_pos", "bias", "tolerance")
 )
 SHARED_NAMES = tuple(name for name, parameter in METHOD_TABLE.items() if parameter.shared)
-TRAINING_TABLE = table(TrainingParameters)
 # Parameters that tune searches: method parameters, and unl_per_pos, which only tune has.
 RANGE_HELP = {
     "c_unl": METHOD_TABLE["c_unl"].help,

@@ -19,7 +19,7 @@ Bits: TypeAlias = "np.random.PCG64"  # quoted, so that numpy.random is imported 
 
 SAMPLE_CHUNK = 1 << 16
 
-# Per member. The stream that draws a member's bag is older and has no purpose number.
+# Per member or fold. The stream that draws a member's bag is older and has no purpose number.
 SOLVER = 1
 NEGATIVES = 4  # known negatives in the bag; a separate stream, so draws from P and U stay the same
 FOLD = 2  # per fold: the seed of the ensemble that is trained without this fold
@@ -32,14 +32,8 @@ PARTNERS = 0x70617274  # rows of P that are paired with rows of U for scoring
 OUT_OF_BAG_ROWS = 0x6F6F6270  # rows whose out-of-bag values are stored with a model
 QUANTILE_ROWS = 0x7175616E  # rows from which quantiles and bins of features are learned
 RESAMPLES = 0x72616E6B  # members resampled for rank intervals
-BASELINES = 0x62617365  # rows that baselines are compared on; followed by 1: folds of P
 IMPORTANCE = 0x696D706F  # rows in which features are permuted; followed by 1 + member: permutations
-EFFECTS = 0x65666665  # rows of U whose values replace those of an explained row
 RHO = 0x72686F20  # fractions of fitted positives that are truly positive, one per resample
-# Per benchmark; followed by numbers that identify the cell.
-BENCHMARK_POOL = 0x706F6F6C  # rows of a large file that all sets are drawn from
-BENCHMARK_SETS = 0x62656E63
-BENCHMARK_TRAINING = 0x62747261
 
 # For evaluation, by what is resampled, and for simulated data.
 RANKINGS = ()
@@ -75,11 +69,6 @@ def run_bits(seed: int, *key: int) -> Bits:
 def generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:
     """Return a numpy generator, for draws that later versions need not reproduce."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-
-
-def keyed_generator(seed: int, *key: int) -> np.random.Generator:
-    """Return a numpy generator for one of many draws in a run."""
-    return np.random.default_rng(np.random.SeedSequence((seed, *key)))
 
 
 def fractions(bits: Bits, size: int) -> npt.NDArray[np.float64]:

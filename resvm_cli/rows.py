@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from resvm_cli.errors import DataError, Message
+from resvm_cli.errors import DataError
 from resvm_cli.records import dataclass
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Rows:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Rows]) -> Rows:
-        if not parts:
-            return cls.empty()
+        if len(parts) < 2:
+            return parts[0] if parts else cls.empty()
         lengths = np.concatenate([part.lengths for part in parts])
         return cls(
             _ends_to_indptr(np.cumsum(lengths)),
@@ -381,21 +381,6 @@ class DataSummary:
         return self._digest.digest()
 
 
-def note_on_numbering(files: Sequence[tuple[str, int, int]]) -> str | None:
-    """Return a note if one of these files seems to count from 0 and another from 1.
-
-    Each file is a name, a smallest and a largest index.
-    """
-    for (name, low, high), (other, other_low, other_high) in itertools.permutations(files, 2):
-        if low == 0 and other_low > 0 and other_high == high + 1:
-            return (
-                f"{name} has features 0 to {high}, but {other} has {other_low} to {other_high}:"
-                " does one file count from 0 and the other from 1? If so, their features do not"
-                " match; renumber one of them"
-            )
-    return None
-
-
 def variance(summaries: Sequence[DataSummary], n_features: int) -> float:
     """Return the variance of all entries in these data sets combined, including zeros."""
     n_entries = sum(summary.n_rows for summary in summaries) * n_features
@@ -410,6 +395,6 @@ def variance(summaries: Sequence[DataSummary], n_features: int) -> float:
     if not np.isfinite(spread):
         raise DataError(
             f"values range from {low:g} to {high:g}: their variance is too large for a double",
-            Message("scale the features, or set {gamma} to a number"),
+            "scale the features, or set `gamma` to a number",
         )
     return spread

@@ -19,5 +19,5 @@ show "resvm rank -P sample_data/digits/pos.svm -U sample_data/digits/unl.svm --m
 show "resvm rank -P sample_data/digits/pos.svm -U sample_data/digits/unl.svm --model $out/digits --audit -q | head -n 6"
 show "resvm train -P sample_data/synthetic/pos.svm -U sample_data/synthetic/unl.svm -q -o $out/synthetic"
 show "cat sample_data/synthetic/test.svm | resvm predict $out/synthetic > $out/synthetic.pred"
-show "resvm score $out/synthetic.pred --labels sample_data/synthetic/test.svm --html $out/synthetic.html"
+show "resvm score $out/synthetic.pred --labels sample_data/synthetic/test.svm --curve $out/synthetic.csv"
 printf '\nNext: .venv/bin/resvm train --help, or your own files:\n      .venv/bin/resvm train -P pos.svm -U unl.svm -o model/\n'

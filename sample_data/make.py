@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sklearn.datasets import load_digits
 
-from resvm_cli.files.svmlight import Block, format_block
+from resvm_cli.data.svmlight import Block, format_block
 from resvm_cli.rows import Rows
 
 SEED = 2014

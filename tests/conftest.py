@@ -6,19 +6,21 @@ import gc
 import json
 import os
 import re
-import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-from resvm_cli.files.svmlight import Block, format_block
-from resvm_cli.model_files import directory
+from resvm_cli.data.svmlight import Block, format_block
+from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
 from tests import browser as chromium
@@ -38,18 +40,13 @@ settings.load_profile("untimed")
 
 # These tests start no programs but take seconds; only make test runs them.
 THOROUGH = (
-    "api/test_functions.py",
-    "api/test_warnings.py",
-    "metrics/test_contamination_correction.py",
-)
-THOROUGH += ("files/test_numbers.py", "tuning/test_committee.py", "training/test_train.py")
-THOROUGH += (
-    "training/test_expected_performance.py",
-    "sklearn/test_estimators.py",
-    "sklearn/test_scoring.py",
+    *("api/test_base.py", "api/test_estimators.py", "api/test_functions.py"),
+    *("data/test_numbers.py", "ensemble/test_expected_performance.py", "ensemble/test_train.py"),
+    *("metrics/test_evaluation.py", "tuning/test_committee.py"),
 )
 STARTS_OR_MEASURES = re.compile(
-    r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|(perf|studies)\b)", re.MULTILINE
+    r"^from (tests\.programs import (?!PATIENCE_SECONDS$)|experiments\.(speed|quality)\b)",
+    re.MULTILINE,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -154,24 +151,37 @@ def model(problem: Path, resvm: Callable[..., Ran]) -> Path:
     return path
 
 
+def data_arguments(folder: Path) -> list[object]:
+    return ["-P", folder / "pos.svm", "-U", folder / "unl.svm", "-q"]
+
+
 def train_arguments(folder: Path) -> list[object]:
-    return ["train", "-P", folder / "pos.svm", "-U", folder / "unl.svm", "-q"]
+    """Return the command that trains with fixed defaults."""
+    return ["train", "--no-auto", *data_arguments(folder)]
 
 
-def stop_checking(model: Path) -> Path:
-    """Turn a model into one that only counted the rows of U, as in some older versions."""
-    path = model / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["data"]["unlabeled"] |= {"nonzeros": None, "sampled": True, "text_sha256": "0" * 64}
-    manifest["format"] = 3
-    manifest["manifest_sha256"] = directory._own_digest(manifest)
-    path.write_bytes(directory._render(manifest))
-    return model
+def setting(params: Params, weight: float = 1.0, scale: str | None = None) -> Params:
+    """Return parameters as one of the settings that a model pools."""
+    return replace(params, weight=weight, scale=scale)
 
 
-@pytest.fixture
-def unchecked_model(model: Path, tmp_path: Path) -> Path:
-    return stop_checking(Path(shutil.copytree(model, tmp_path / "unchecked")))
+FOLDER = tempfile.TemporaryDirectory()
+
+
+@cache
+def few_members(n_models: int, method: str = "resvm", decision: str = "mean", **more: Any) -> Path:
+    """Return a file of parameters with which ``rank`` trains few members."""
+    setting = {"weight": 1, "kernel": "rbf", "scale": "none", "feature_weights": "none"}
+    content = {
+        "kind": "resvm-params",
+        "format": 1,
+        "method": method,
+        "settings": [{**setting, "n_models": n_models, **more}],
+        "decision": decision,
+    }
+    path = Path(tempfile.mkdtemp(dir=FOLDER.name)) / "best.json"
+    path.write_text(json.dumps(content))
+    return path
 
 
 def assert_exit(ran: Ran, code: int, *words: str) -> None:

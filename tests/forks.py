@@ -21,7 +21,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -30,11 +29,6 @@ ROOT = Path(__file__).parent.parent
 LENGTH = struct.Struct("=q")
 STATUS = struct.Struct("=qq")
 N_DESCRIPTORS = 4  # standard input, output and error, and a pipe for the process id and exit code
-# Modules that only a few commands import. These commands are forked from a separate process,
-# because forking a process with more memory takes longer.
-FIGURES = ("scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg")
-CLUSTER = ("distributed",)
-MORE = {"--cluster": CLUSTER, "report": FIGURES, "figure": FIGURES}
 
 
 class Forked:
@@ -59,15 +53,15 @@ class Forked:
 
 
 class Forks:
-    """A process that has imported resvm and any extra modules, and forks on request."""
+    """A process that has imported resvm, and forks on request."""
 
-    def __init__(self, hash_seed: int, more: Sequence[str] = ()) -> None:
+    def __init__(self, hash_seed: int) -> None:
         ours, theirs = socket.socketpair()
         self._socket, self._one_at_a_time = ours, threading.Lock()
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forks", str(theirs.fileno()), *more],
+                [sys.executable, "-m", "tests.forks", str(theirs.fileno())],
                 cwd=ROOT,
                 env=environment,
                 pass_fds=[theirs.fileno()],
@@ -96,35 +90,24 @@ class Forks:
         return Forked(reading)
 
 
-@cache
-def _of_seed(hash_seed: int, more: tuple[str, ...]) -> Forks:
-    return Forks(hash_seed, more)
-
-
+_of_seed = cache(Forks)
 _turns = itertools.count()
 
 
-def forks(arguments: Sequence[str] = ()) -> Forks:
+def forks() -> Forks:
     """Return the process that forks the next program.
 
     Two processes with different hash seeds take turns. Sets iterate in a different order in each,
-    so two runs in a row do not agree by accident. Processes with extra imports take seconds to
-    start, so there is only one for each set of imports, with a third hash seed.
+    so two runs in a row do not agree by accident.
     """
-    more = next((modules for word, modules in MORE.items() if word in arguments), ())
-    return _of_seed(3 if more else 1 + next(_turns) % 2, more)
+    return _of_seed(1 + next(_turns) % 2)
 
 
 def main() -> None:
     """Import everything, then fork on each request until the other side closes the socket."""
     requests = socket.socket(fileno=int(sys.argv[1]))
-    _import_all(sys.argv[2:])
+    _import_all()
     gc.freeze()
-    serve(requests)
-
-
-def serve(requests: socket.socket) -> None:
-    """Fork this process on each request; its imports and changes carry over to the forks."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes in between
     while True:
         start, descriptors, _, _ = socket.recv_fds(requests, LENGTH.size, N_DESCRIPTORS)
@@ -157,21 +140,18 @@ def spare_the_disk() -> None:
     os.fsync = os.fstat  # type: ignore[assignment]  # like fsync, it rejects bad descriptors
 
 
-def _import_all(more: Sequence[str]) -> None:
+def _import_all() -> None:
     import pkgutil
 
     import resvm_cli
-    from resvm_cli.running import parallel
+    from resvm_cli import threads as parallel
 
-    parallel.hold_inner_threads()  # as the program does before its imports
+    parallel.limit_blas_threads()  # as the program does before its imports
     for name in ("numpy", "scipy.sparse", "rich.table", "typer.main"):
         import_module(name)
     for module in pkgutil.walk_packages(resvm_cli.__path__, "resvm_cli."):
         if not module.name.endswith(("__main__", ".sklearn", "cluster_worker")):
             import_module(module.name)
-    for name in more:
-        with suppress(ImportError):  # the program itself reports what is missing
-            import_module(name)
 
 
 def _keep(
@@ -197,9 +177,8 @@ def _keep(
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["resvm", *arguments]
-    spare_the_disk()
-    if "coverage" in sys.modules:
-        import_module("tests.coverage").follow_test()
+    if "LD_PRELOAD" not in environment:  # make hostile: syncing fails there
+        spare_the_disk()
     gc.unfreeze()
     runpy.run_module("resvm_cli", run_name="__main__", alter_sys=True)
 

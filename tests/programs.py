@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +19,8 @@ from tests.forks import forks
 # On an idle machine, no test needs a tenth of this; tests must not fail because it is busy.
 PATIENCE_SECONDS = 300.0
 POLL_SECONDS = 0.01
+# for scripts: with the resvm of this environment
+SCRIPT_PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def resvm_signaled_at(function: str, number: signal.Signals, *arguments: object)
         f"    os.kill(os.getpid(), signal.{number.name})\n"
         "    return result\n"
         f"def armed(): os.{function} = fatal\n"
-        "from resvm_cli import cli; cli_main = cli.main\n"
+        "from resvm_cli.cli import app as cli; cli_main = cli.main\n"
         "cli.main = lambda: (armed(), cli_main())\n"
         "sys.argv[0] = 'resvm'; cli.program()\n"
     )
@@ -134,18 +133,19 @@ def run_resvm(*arguments: object, env: dict[str, str] | None = None, **more: Any
     """
     plain = {"COLUMNS": "100", "NO_COLOR": "1"}
     if env is None and more.keys() <= {"cwd", "stdin", "patience"}:
-        return _run_forked([*map(str, arguments)], {**os.environ, **plain}, **more)
+        return run_forked(*arguments, env=plain, **more)
     return run(resvm_command(*arguments), env={**plain, **(env or {})}, **more)
 
 
-def _run_forked(
-    arguments: list[str],
-    environment: dict[str, str],
-    *,
+def run_forked(
+    *arguments: object,
+    env: dict[str, str],
     cwd: str | Path | None = None,
     stdin: bytes | None = None,
     patience: float = PATIENCE_SECONDS,
 ) -> Ran:
+    """Run resvm in a fork of a process that has imported it; ``env`` comes after the imports."""
+    words = [*map(str, arguments)]
     said: dict[str, bytes] = {}
 
     def read(name: str, stream: int) -> None:
@@ -159,7 +159,7 @@ def _run_forked(
 
     (given, giving), (hearing_out, out), (hearing_err, err) = (os.pipe() for _ in range(3))
     try:
-        program = forks(arguments).start(arguments, environment, cwd, (given, out, err))
+        program = forks().start(words, {**os.environ, **env}, cwd, (given, out, err))
     finally:
         for stream in (given, out, err):
             os.close(stream)
@@ -187,81 +187,8 @@ def _run_forked(
     finally:
         watch.cancel()
     if late.is_set():
-        raise TimeoutError(f"killed after {patience:g} s: resvm {' '.join(arguments)}")
-    return Ran(code, said["out"], said["err"].decode())
-
-
-# A client that passes on its streams and exits with the fork's exit code. It starts ten times as
-# fast as resvm.
-CLIENT = """\
-import json, os, socket, sys
-server = socket.socket(socket.AF_UNIX)
-server.connect(sys.argv[1])
-request = json.dumps([sys.argv[2:], dict(os.environ), os.getcwd()]).encode()
-socket.send_fds(server, [b"%16d" % len(request)], [0, 1, 2])
-server.sendall(request)
-os._exit(int(server.recv(16)))
-"""
-
-
-@contextmanager
-def resvm_on_the_path() -> Iterator[str]:
-    """Yield a PATH, for scripts, on which ``resvm`` is run as a fork."""
-    with (
-        tempfile.TemporaryDirectory() as folder,  # socket paths must be short
-        socket.socket(socket.AF_UNIX) as listening,
-    ):
-        listening.bind(f"{folder}/forks")
-        listening.listen(64)
-        client, program = Path(folder, "client.py"), Path(folder, "bin", "resvm")
-        client.write_text(CLIENT)
-        program.parent.mkdir()
-        start = f'exec "{sys.executable}" -I -S "{client}" "{folder}/forks" "$@"'
-        program.write_text(f"#!/bin/sh\n{start}\n")
-        program.chmod(0o755)
-        threading.Thread(target=_answer_all, args=(listening,), daemon=True).start()
-        try:
-            yield f"{program.parent}:{os.environ['PATH']}"
-        finally:
-            with suppress(OSError):
-                listening.shutdown(socket.SHUT_RDWR)  # threads that wait on the socket return
-
-
-def _answer_all(listening: socket.socket) -> None:
-    while True:
-        try:
-            connection, _ = listening.accept()
-        except OSError:
-            return
-        threading.Thread(target=_answer, args=(connection,), daemon=True).start()
-
-
-def _answer(connection: socket.socket) -> None:
-    """Run the requested program; kill it if the client that requested it ends first."""
-    ended = threading.Event()
-
-    def watch(leader: int) -> None:
-        with suppress(OSError):
-            connection.recv(1)  # the client sends nothing more, so this returns when it ends
-        if not ended.is_set():
-            kill_group(leader)
-
-    length, streams, _, _ = socket.recv_fds(connection, 16, 3)
-    try:
-        with connection.makefile("rb") as reading:
-            arguments, environment, folder = json.loads(reading.read(int(length)))
-        given, out, err = streams
-        running = forks(arguments).start(arguments, environment, folder, (given, out, err))
-    finally:
-        for stream in streams:
-            os.close(stream)
-    threading.Thread(target=watch, args=(running.pid,), daemon=True).start()
-    code = running.wait()
-    ended.set()
-    with suppress(OSError):
-        connection.sendall(b"%d" % (code if code >= 0 else 128 - code))
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
+        raise TimeoutError(f"killed after {patience:g} s: resvm {' '.join(words)}")
+    return Ran(code, said["out"], said["err"].decode("utf-8", "replace"))
 
 
 def start_resvm(*arguments: object, **more: Any) -> AbstractContextManager[subprocess.Popen[bytes]]:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import resvm_cli
+from resvm_cli import threads as parallel
+from resvm_cli.api.functions import TUNED_OPTIONS
+from resvm_cli.ensemble.plan import resolve_defaults
 from resvm_cli.errors import ResvmError
-from resvm_cli.model.setting_plan import resolve_defaults
 from resvm_cli.parameters import (
     METHOD_TABLE,
     RANKING_TABLE,
@@ -17,18 +19,10 @@ from resvm_cli.parameters import (
     TRAINING_TABLE,
     TUNED_NAMES,
     TUNING_TABLE,
-    MethodParameters,
+    Params,
 )
-from resvm_cli.running import parallel
-from resvm_cli.sklearn import (
-    BaggingSVMClassifier,
-    ClassWeightedSVMClassifier,
-    RESVMClassifier,
-)
-from resvm_cli.training.choice import TRAINING
-from resvm_cli.tuning.search import TUNING_NAMES
+from tests.fitting import ESTIMATORS, estimator
 
-ESTIMATORS = (RESVMClassifier, BaggingSVMClassifier, ClassWeightedSVMClassifier)
 NO_NUMBER = (object(), "nonsense", [1, "x"], b"x", {"a": 1}, "1..", "5..1")
 BAD = (*NO_NUMBER, -1, 0, float("nan"), float("inf"), -float("inf"), 2.5, [], {}, "")
 OPTION = re.compile(r"(?<![\w-])--?(?!inf)[a-zA-Z][\w-]*")
@@ -44,9 +38,7 @@ SOUND = {
     "positive_label": (0,),
     "auto": (0,),  # False
     "tolerance": (2.5,),  # rejected later, by the solver
-    **dict.fromkeys(
-        ("w_pos", "w_neg", "c_unl", "c_pos", "gamma", "cache_mb", "unl_per_pos"), (2.5,)
-    ),
+    **dict.fromkeys(("w_pos", "w_neg", "c_unl", "c_pos", "gamma", "unl_per_pos"), (2.5,)),
 }
 PATHS = ("params", "model")  # any text may be a file name
 NEEDS = {
@@ -86,17 +78,7 @@ def assert_refused(call, name, value):
     assert not OPTION.search(text), text
 
 
-@pytest.mark.parametrize(
-    "name", [*TRAINING, "groups", "positive_label", "jobs", "n_jobs", "random_state"]
-)
-def test_fit_refuses_bad_values_by_name(rows, name):
-    for value in bad_values(name):
-        chosen = {"n_models": 2} if name != "c_pos" else {}
-        chosen |= NEEDS.get(name, {}) | {name: value}
-        assert_refused(lambda chosen=chosen: resvm_cli.fit(*rows, **chosen), name, value)
-
-
-@pytest.mark.parametrize("name", [*TUNING_NAMES, "groups", "jobs", "n_jobs", "random_state"])
+@pytest.mark.parametrize("name", [*TUNED_OPTIONS, "groups", "n_jobs", "random_state"])
 def test_tune_refuses_bad_values_by_name(rows, name):
     if name in ("oob", "no_extend"):
         pytest.skip("every value is true or false")
@@ -107,24 +89,24 @@ def test_tune_refuses_bad_values_by_name(rows, name):
 
 @pytest.mark.parametrize(
     "name",
-    ["model", "top", "contamination_pos", "contamination_unl", "fdr", "negatives", "ids", "jobs"],
+    ["model", "top", "contamination_pos", "contamination_unl", "fdr", "ids", "n_jobs", "kernel"],
 )
 def test_rank_refuses_bad_values_by_name(rows, name):
     for value in bad_values(name):
-        chosen = {} if name == "model" else {"n_models": 2}
-        chosen |= {name: value, "audit": name == "contamination_pos"}
+        chosen = {name: value, "audit": name == "contamination_pos"}
         assert_refused(lambda chosen=chosen: resvm_cli.rank(*rows, **chosen), name, value)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_estimators_refuse_bad_values_by_name(rows, kind):
-    for name in set(kind().get_params()) - {"oob"}:
+@pytest.mark.parametrize("method", ESTIMATORS)
+def test_estimators_refuse_bad_values_by_name(rows, method):
+    known = set(estimator(method).get_params())
+    for name in known - {"oob", "auto"}:  # every value is true or false
         for value in bad_values(name):
-            few = {"n_models": 2} if "n_models" in kind().get_params() else {}
+            few = {"n_models": 2} if "n_models" in known else {}
             needed = {k: v for k, v in NEEDS.get(name, {}).items() if k != "method"}
-            estimator = kind(**few | needed | {name: value})
-            assert_refused(lambda estimator=estimator: estimator.fit(*rows), name, value)
+            model = ESTIMATORS[method](**few | needed | {name: value})
+            assert_refused(lambda model=model: model.fit(*rows), name, value)
 
 
 def test_every_default_passes_its_own_check():
@@ -133,15 +115,6 @@ def test_every_default_passes_its_own_check():
             assert parameter.name == name
             if parameter.default is not None:
                 assert parameter.convert(parameter.default) == parameter.default
-
-
-def test_each_estimator_has_the_parameters_of_its_method():
-    for kind in ESTIMATORS:
-        unused = {name for name, row in METHOD_TABLE.items() if kind.method in row.unused}
-        own = set(kind().get_params())
-        assert own & set(METHOD_TABLE) == set(METHOD_TABLE) - unused - {"method", "seed"}
-        with pytest.raises(TypeError, match="unexpected keyword argument 'n_bags'"):
-            kind(n_bags=3)
 
 
 @pytest.mark.parametrize(
@@ -156,20 +129,23 @@ def test_each_estimator_has_the_parameters_of_its_method():
 )
 def test_words_keep_every_digit_of_their_number(words, stored, power):
     assert METHOD_TABLE["feature_weights"].convert(words) == stored
-    params = MethodParameters(feature_weights=stored)
+    params = Params(feature_weights=stored)
     assert params.relevance_power == power
     plan = resolve_defaults(params, 10, 20, 3, lambda: 1.0)
-    assert MethodParameters(feature_weights=plan.feature_weights).relevance_power == power
+    assert Params(feature_weights=plan.feature_weights).relevance_power == power
 
 
-@pytest.mark.parametrize("words", ["", ":2", "relevance:2:3", "relevance: ", "Relevance", "none:"])
+NO_POWERS = [f"relevance:{text}" for text in ("", "0", "-1", "nan", "x", " ", "2:3")]
+
+
+@pytest.mark.parametrize("words", ["", ":2", "Relevance", "none:", "none:2", *NO_POWERS])
 def test_words_that_make_no_sense_are_refused(words):
-    with pytest.raises(ResvmError, match="feature_weights must be 'none', 'relevance' or"):
+    with pytest.raises(ResvmError, match="`feature_weights` must be 'none', 'relevance' or"):
         METHOD_TABLE["feature_weights"].convert(words)
 
 
 def test_tuning_chooses_some_parameters_and_takes_others_for_all_candidates():
-    others = {"kernel", "feature_weights", "w_neg", "tolerance", "cache_mb", "seed"}
+    others = {"kernel", "feature_weights", "w_neg", "seed"}
     assert set(SHARED_NAMES) == others
     assert not set(SHARED_NAMES) & set(TUNED_NAMES)
     assert {"c_unl", "w_pos", "n_pos", "n_unl", "gamma"} <= set(TUNED_NAMES)

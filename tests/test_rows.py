@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from resvm_cli import rows as dataset
 from resvm_cli.errors import DataError
-from resvm_cli.rows import MAX_INDEX, DataSummary, Rows, note_on_numbering, quantiles, variance
+from resvm_cli.rows import DataSummary, Rows, quantiles, variance
 
 RNG = np.random.default_rng(1)
 DENSE = np.round(RNG.standard_normal((40, 6)), 3) * (RNG.random((40, 6)) < 0.5)
@@ -172,22 +172,3 @@ def test_the_variance_of_equal_entries_is_zero():
     same = summarized(Rows.from_dense(np.full((50, 4), 0.1)), [])
     assert variance((same,), 4) == 0.0
     assert variance((summarized(Rows.empty(), []),), 0) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "noted"),
-    [
-        ((0, 9), (1, 10), True),
-        ((1, 10), (0, 9), True),
-        ((0, 9), (2, 10), True),  # the second counts from 1 and lacks its first feature
-        ((0, 9), (0, 10), False),
-        ((0, 9), (1, 9), False),  # both count from 0; the second lacks its first feature
-        ((0, 9), (1, 11), False),
-        ((1, 9), (2, 10), False),
-        ((0, 9), (MAX_INDEX, -1), False),
-        ((MAX_INDEX, -1), (MAX_INDEX, -1), False),
-    ],
-)
-def test_files_counted_from_0_and_from_1_are_told_apart(first, second, noted):
-    note = note_on_numbering([("a", *first), ("b", *second)])
-    assert (note is not None) == noted

@@ -11,7 +11,7 @@ import yaml
 
 from resvm_cli import __version__
 from tests.conftest import ROOT
-from tests.programs import resvm_on_the_path, run
+from tests.programs import SCRIPT_PATH, run
 
 FOLDER = ROOT / "packaging" / "snakemake"
 
@@ -23,15 +23,14 @@ def test_the_workflow_writes_what_the_commands_write(problem, resvm, tmp_path):
     for name in ("pos.svm", "unl.svm", "test.svm"):
         shutil.copy(problem / name, data)
     command = ["snakemake", "--snakefile", FOLDER / "Snakefile", "--cores", "1", "--config"]
-    with resvm_on_the_path() as path:
-        where = {"PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        ran = run([*command, "data=the data"], cwd=tmp_path, env=where)
+    where = {"PATH": SCRIPT_PATH, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    ran = run([*command, "data=the data"], cwd=tmp_path, env=where)
     assert ran.code == 0, ran.err
     rows = ("-P", data / "pos.svm", "-U", data / "unl.svm", "-q")
-    ranked = resvm("rank", *rows, "--no-auto")
+    ranked = resvm("rank", *rows)
     assert (tmp_path / "ranking.tsv").read_bytes() == ranked.out
     assert "</script>" in (tmp_path / "ranking.html").read_text()
-    assert resvm("train", *rows, "-o", tmp_path / "own").code == 0
+    assert resvm("train", "--no-auto", *rows, "-o", tmp_path / "own").code == 0
     for file in ("manifest.json", "members/00000.model", "out_of_bag.tsv"):
         assert (tmp_path / "model" / file).read_bytes() == (tmp_path / "own" / file).read_bytes()
     predicted = resvm("predict", tmp_path / "own", data / "test.svm")

@@ -1,18 +1,20 @@
-"""``fit`` and ``tune`` for matrices in memory.
+"""``rank`` and ``tune`` for matrices in memory, and their results.
 
-They use the same engine as the commands: a saved model is byte-for-byte identical to the one that
-``resvm train --data`` writes for the same rows, parameters and seed. Column 0 of a matrix is
+They use the same engine as the commands and do not need scikit-learn. Column 0 of a matrix is
 feature 1 in a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from resvm_cli import threads as parallel
 from resvm_cli.api.arguments import (
     CALLING,
     DATA,
@@ -21,114 +23,44 @@ from resvm_cli.api.arguments import (
     range_entries,
     require_known,
     run_for,
+    seed_from,
     shared_entries,
     table_entries,
-    with_seed,
 )
-from resvm_cli.api.matrices import Label, LabeledMatrix, Matrix, labeled_rows
-from resvm_cli.api.results import Model, OutOfBagRows
-from resvm_cli.commands.rank.out_of_bag_scores import OutOfBagScorer
-from resvm_cli.errors import warn_caller
-from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.members import Part
-from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask
-from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model_files.directory import StoredModel
-from resvm_cli.parameters import SHARED_NAMES, TRAINING_TABLE, TUNED_METHOD, TUNING_TABLE
+from resvm_cli.api.matrices import Label, Matrix, PathName, labeled_rows, row_index
+from resvm_cli.errors import DataError, ParameterError, warn_caller
+from resvm_cli.parameters import (
+    RANKING_TABLE,
+    SHARED_NAMES,
+    TABLE,
+    TUNING_TABLE,
+    RankingParameters,
+)
+from resvm_cli.ranking.batch import BatchSummary
+from resvm_cli.ranking.pipeline import check_list, rank_on
+from resvm_cli.ranking.precision import FdrEstimate
+from resvm_cli.ranking.reasons import Reasons
 from resvm_cli.records import dataclass
-from resvm_cli.running import parallel
-from resvm_cli.running.run import Progress, Run
-from resvm_cli.training.choice import TRAINING, training_choice
-from resvm_cli.training.train import train_on
-from resvm_cli.tuning.search import TUNING_NAMES, TuningSettings, tuning_settings
+from resvm_cli.rows import IntArray
+from resvm_cli.run import Progress
+from resvm_cli.storage.model import StoredModel, load_with_out_of_bag
+from resvm_cli.tuning.candidates import TUNING_NAMES, SearchOptions, tuning_settings
+from resvm_cli.tuning.choice import read_params
+from resvm_cli.tuning.search import tune_on
 from resvm_cli.tuning.space import AXIS_NAMES
-from resvm_cli.tuning.tune import choose_settings, tune_on
 
-TUNING = {**TRAINING, **TUNING_TABLE, "method": TUNED_METHOD}
+if TYPE_CHECKING:
+    from resvm_cli.api.base import PUClassifier
 
-
-@documented(
-    parameters=[*shared_entries(*DATA, "oob", *CALLING), *table_entries(TRAINING, TRAINING)],
-    raises=[INVALID],
-)
-def fit(
-    X: Matrix,
-    y: npt.ArrayLike,
-    *,
-    groups: Sequence[Any] | None = None,
-    weights: npt.ArrayLike | None = None,
-    positive_label: Label | None = None,
-    negative_label: Label | None = None,
-    oob: bool = False,
-    jobs: int | None = None,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-    progress: Progress | None = None,
-    notice: Callable[[str], None] | None = None,
-    **parameters: Any,
-) -> Model:
-    """Learn from known positives and unlabeled rows.
-
-    The model is byte-for-byte identical to the one that ``resvm train --data`` writes for the same
-    rows, parameters and seed.
-
-    {parameters}
-
-    Returns
-    -------
-    Model
-        The trained ensemble.
-
-    {raises}
-
-    Warns
-    -----
-    ResultWarning
-        If the result needs attention, for example because features are on different scales.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import resvm_cli
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> X[:100] += 2  # the positives
-    >>> y = np.arange(300) < 40  # the known ones
-    >>> model = resvm_cli.fit(X, y, n_models=20)
-    >>> model
-    <resvm model: 20 members, 2 features, positive above 0.4853 by votes>
-    >>> model.predict([[2, 2], [0, 0]])
-    array([ 1, -1])
-    """
-    run = run_for(jobs, n_jobs, progress, notice)
-    parameters = with_seed(parameters, random_state)
-    require_known(parameters, TRAINING, "fit")
-    with parallel.inner_threads_held():
-        labeled = labeled_rows(X, y, positive_label, negative_label, run)
-    model = fit_on(run, labeled, groups, weights, oob, parameters)
-    warn_caller(run.concerns)
-    return model
-
-
-def fit_on(
-    run: Run,
-    labeled: LabeledMatrix,
-    groups: Sequence[Any] | None,
-    weights: npt.ArrayLike | None,
-    oob: bool,
-    parameters: Mapping[str, Any],
-) -> Model:
-    """Do the work of ``fit`` without issuing warnings; ``run.concerns`` contains their text."""
-    with parallel.inner_threads_held():
-        choice, scale = training_choice(parameters)
-        data = labeled.data(groups, scale, kernel=choice.params.kernel, weights=weights)
-        part, stored = train_on(data, choose_settings(data, choice, run), run)
-        unseen = _out_of_bag(part, stored, data, labeled, run) if oob else None
-        return Model(stored, unseen, tuple(map(str, run.notes)), run.jobs, labeled.columns)
+TUNED = {**TABLE, **TUNING_TABLE}
+TUNED_OPTIONS = tuple(name for name in TUNING_NAMES if name != "seed")
+TRAINING_OPTIONS = ("kernel", "auto", "params")  # of rank, if it trains the model
+ID_WIDTH = 40  # longer ids are shortened in a repr
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """The result of ``tune``; ``fit(X, y, params=tuning)`` uses it.
+    """The result of ``tune``; ``RESVMClassifier(params=tuning)`` uses it.
 
     Attributes
     ----------
@@ -151,9 +83,9 @@ class Tuning:
 @documented(
     parameters=[
         *shared_entries(*DATA, *CALLING),
-        *table_entries(TUNING, ("method", *SHARED_NAMES, "scale")),
+        *table_entries(TUNED, ("method", *(n for n in SHARED_NAMES if n != "seed"), "scale")),
         *range_entries(AXIS_NAMES),
-        *table_entries(TUNING, TUNING_TABLE),
+        *table_entries(TUNED, TUNING_TABLE),
     ],
     raises=[INVALID],
 )
@@ -165,14 +97,12 @@ def tune(
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
     negative_label: Label | None = None,
-    jobs: int | None = None,
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     progress: Progress | None = None,
-    notice: Callable[[str], None] | None = None,
     **parameters: Any,
 ) -> Tuning:
-    """Choose hyperparameters without known negatives, for ``fit(X, y, params=tuning)``.
+    """Choose hyperparameters without known negatives, for an estimator's ``params``.
 
     {parameters}
 
@@ -202,51 +132,243 @@ def tune(
     >>> tuning = resvm_cli.tune(X, y)
     >>> tuning
     <tuning: 15 trials, the best in params>
-    >>> resvm_cli.fit(X, y, params=tuning)
-    <resvm model: 90 members, 2 features, positive above 0.546 by mean>
+    >>> resvm_cli.RESVMClassifier(params=tuning).fit(X, y).n_models_
+    90
     """
-    with parallel.inner_threads_held():
-        require_known(parameters, TUNING_NAMES, "tune")
-        parameters = with_seed(parameters, random_state)
-        run = run_for(jobs, n_jobs, progress, notice)
-        settings = TuningSettings(**tuning_settings(parameters))
+    with parallel.one_blas_thread():
+        require_known(parameters, TUNED_OPTIONS, "tune")
+        run = run_for(n_jobs, progress)
+        given = {**parameters, "seed": seed_from(random_state)}
+        settings = SearchOptions(**tuning_settings(given))
         settings.check()
-        scale = parameters.get("scale")
-        scale = None if scale is None else TRAINING_TABLE["scale"].convert(scale)
-        scale = None if scale == "none" else scale
         labeled = labeled_rows(X, y, positive_label, negative_label, run)
-        data = labeled.data(groups, scale, kernel=settings.base.kernel, weights=weights)
+        data = labeled.data(
+            groups,
+            settings.base.data_scale,
+            kernel=settings.base.kernel,
+            weights=weights,
+        )
         found = tune_on(data, settings, run)
-    warn_caller(run.concerns)
-    trials = [trial.record for trial in found.trials]
-    return Tuning(found.params, trials, tuple(map(str, run.notes)))
+    warn_caller(run.warnings)
+    return Tuning(found.params, [trial.record for trial in found.trials], tuple(run.notes))
 
 
-def _out_of_bag(
-    part: Part, stored: StoredModel, data: MemoryData, labeled: LabeledMatrix, run: Run
-) -> OutOfBagRows | None:
-    """Return decision values of the training rows from members that have not seen them."""
-    plan, table = part.plan, stored.out_of_bag
-    if plan.method == "cwsvm":
-        return None  # its only member has seen every row
-    rule = stored.decision.rule
-    values = np.full(len(labeled.positive), np.nan)
-    members = np.zeros(len(values), np.int64)
-    order = labeled.order
-    if table is not None and len(part.sample) == len(values):  # the table covers all rows
-        first = np.where(table.positive, 0, plan.rows_pos) + plan.rows_unl * table.negative
-        numbers = order[table.rows - 1 + first]
-        values[numbers] = table.values if rule == "votes" else table.means
-        members[numbers] = table.members
-        return OutOfBagRows(values, members)
-    training_rows = TrainingRows(data.positives, part.unlabeled, part.drawn, data.groups())
-    mask, predictor = UnseenMask(part.problems, training_rows), Predictor(stored.ensemble)
-    scorer = OutOfBagScorer(predictor, mask, plan.rows_pos, rule, run, break_ties=False)
-    if plan.method == "resvm":
-        known, rows = scorer.positives(data.positives, None), order[: plan.rows_pos]
-        values[rows], members[rows] = known.values, known.n_members
-    blocks = [*data.unlabeled(), data.negatives]
-    unlabeled = scorer.unlabeled(iter(blocks), plan.rows_unl + plan.rows_neg, None)
-    rows = order[plan.rows_pos :]
-    values[rows], members[rows] = unlabeled.values, unlabeled.n_members
-    return OutOfBagRows(values, members)
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The result of ``rank``: the listed rows, in order.
+
+    Attributes
+    ----------
+    rows : array of int
+        The row numbers in X, from 0.
+    index : array or pandas.Index
+        The labels of these rows: the ids, the index of a DataFrame, or row numbers.
+    columns : dict of array
+        The other columns that ``resvm rank`` prints, by name; nan where it leaves a cell empty.
+    fdr_estimate : FdrEstimate or None
+        The estimated contamination of P and U, and the expected precision of the list.
+    n_suspects : int or None
+        How many known positives look false; None if unknown.
+    reasons : tuple of Reasons
+        What counts for and against each of the top ``why`` rows.
+    batch : BatchSummary or None
+        How the ``next`` rows were chosen.
+    notes : tuple of str
+        Notes about the result; those that need attention were also issued as warnings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2  # the positives
+    >>> genes = pandas.DataFrame(X, index=[f"gene-{number}" for number in range(300)])
+    >>> ranking = resvm_cli.rank(genes, np.arange(300) < 40, auto=False)
+    >>> ranking
+    <ranking of 260 rows: gene-56, gene-92, gene-99, ...>
+    >>> ranking.to_frame().loc[["gene-92", "gene-99"], ["rank", "known"]]
+             rank  known
+    id
+    gene-92     2  False
+    gene-99     3  False
+    """
+
+    rows: IntArray
+    index: Any
+    columns: dict[str, npt.NDArray[Any]]
+    fdr_estimate: FdrEstimate | None
+    n_suspects: int | None
+    reasons: tuple[Reasons, ...]
+    batch: BatchSummary | None
+    notes: tuple[str, ...]
+    _model: StoredModel
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        first = [repr(str(label))[1:-1] for label in self.index[:3]]  # on one line in any case
+        first = [one if len(one) <= ID_WIDTH else f"{one[:ID_WIDTH]}..." for one in first]
+        return f"<ranking of {len(self):,} rows: {', '.join(first)}{', ...' * (len(self) > 3)}>"
+
+    @cached_property
+    def model(self) -> PUClassifier:
+        """The estimator that scored the rows, as ``load_model`` returns it."""
+        from resvm_cli.api.estimators import estimator_of
+
+        return estimator_of(self._model)
+
+    def to_frame(self) -> Any:
+        """Return the columns as a DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per ranked row, indexed by ``index``, so that it can be joined with the
+            DataFrame that was ranked.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            text = "to_frame needs pandas, which is not installed: pip install pandas"
+            raise ModuleNotFoundError(text, name="pandas") from None
+        frame = pandas.DataFrame(self.columns, index=self.index)
+        return frame.rename_axis("id") if frame.index.names == [None] else frame
+
+
+@documented(
+    parameters=[
+        *shared_entries(*DATA, "ids", "model", "tested", *CALLING),
+        *table_entries(RANKING_TABLE, RANKING_TABLE),
+        *table_entries(TABLE, TRAINING_OPTIONS),
+    ],
+    raises=[INVALID],
+)
+def rank(
+    X: Matrix,
+    y: npt.ArrayLike,
+    *,
+    model: PUClassifier | PathName | None = None,
+    ids: Iterable[Any] | None = None,
+    tested: Mapping[Any, Any] | None = None,
+    groups: Sequence[Any] | None = None,
+    weights: npt.ArrayLike | None = None,
+    positive_label: Label | None = None,
+    negative_label: Label | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> Ranking:
+    """Rank unlabeled rows, best first, or known positives, most suspicious first.
+
+    Each row is scored only by members of the ensemble that have not seen it. Without a ``model``,
+    ``rank`` searches for good settings and trains one.
+
+    {parameters}
+
+    Returns
+    -------
+    Ranking
+        The ranked rows, with decision values, probabilities and expected precision.
+
+    {raises}
+    ModelError
+        If ``model`` was trained on different rows.
+
+    Warns
+    -----
+    ResultWarning
+        If the result needs attention, for example because some rows are in every bag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import resvm_cli
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> X[:100] += 2
+    >>> y = np.arange(300) < 40
+    >>> ranking = resvm_cli.rank(X, y)
+    >>> int((ranking.rows[:50] < 100).sum())  # positives among the first 50
+    46
+    """
+    with parallel.one_blas_thread():
+        require_known(parameters, {**RANKING_TABLE, **dict.fromkeys(TRAINING_OPTIONS)}, "rank")
+        listed = {
+            name: RANKING_TABLE[name].convert(value)
+            for name, value in parameters.items()
+            if name in RANKING_TABLE and value is not None
+        }
+        training = {name: each for name, each in parameters.items() if name not in RANKING_TABLE}
+        run, seed = run_for(n_jobs, progress), seed_from(random_state)
+        params = read_params({**training, "seed": seed})
+        wanted = RankingParameters(**listed, tested=None if tested is None else "tested")
+        stored, kernel, zero_based, name = None, params.kernel, False, None
+        if model is not None:
+            if training:
+                raise ParameterError(
+                    f"`{min(training)}` is for training, but `model` is already trained"
+                )
+            name = "model" if hasattr(model, "fit") else str(model)
+            stored = _stored(model)
+            kernel, zero_based = stored.ensemble.sections[0].kernel.name, stored.zero_based
+        check_list(wanted, params.method if stored is None else stored.manifest["method"])
+        labeled = labeled_rows(X, y, positive_label, negative_label, run)
+        index = row_index(X, ids, len(labeled.positive))
+        data = labeled.data(
+            groups,
+            params.data_scale,
+            kernel=kernel,
+            zero_based=zero_based,
+            weights=weights,
+            ids=[*map(str, index)],
+        )
+        outcomes = None if tested is None else _outcomes(tested)
+        found = rank_on(data, params, wanted, run, stored, outcomes, model=name)
+    warn_caller(run.warnings)
+    rows = labeled.order[found.listing.numbers]
+    columns = {
+        name: np.array([np.nan if each is None else each for each in values])
+        for name, values in found.listing.by_column().items()
+        if name != "id"
+    }
+    columns["known"] = columns["known"] == 1
+    return Ranking(
+        rows,
+        index[rows],
+        columns,
+        found.fdr_estimate,
+        found.n_suspects,
+        found.reasons,
+        found.batch,
+        tuple(run.notes),
+        found.stored,
+    )
+
+
+def _stored(model: PUClassifier | PathName) -> StoredModel:
+    """Return the ensemble of a fitted estimator or of a model directory."""
+    if isinstance(model, (str, os.PathLike)):
+        return load_with_out_of_bag(os.fspath(model), required=False)
+    stored = getattr(model, "_model", None)
+    if not isinstance(stored, StoredModel):
+        raise ParameterError(f"`model` must be a fitted estimator or a model's path, got {model!r}")
+    return stored
+
+
+def _outcomes(tested: Mapping[Any, Any]) -> dict[str, tuple[bool, str]]:
+    """Return outcomes by id."""
+    outcomes = {}
+    for row_id, outcome in tested.items():
+        if outcome not in (1, 0, -1):
+            raise DataError(
+                f"tested: the outcome of '{row_id}' is {outcome!r}", "expected 1 or 0 for each id"
+            )
+        outcomes[str(row_id)] = outcome == 1, "tested"
+    return outcomes

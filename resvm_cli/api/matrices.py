@@ -10,14 +10,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.errors import DataError, Message, ParameterError
-from resvm_cli.model.pu_data import MemoryData
+from resvm_cli.data.encoding import FeatureMap, MappedColumn
+from resvm_cli.data.notes import swapped
+from resvm_cli.data.pu_input import TrainingInput
+from resvm_cli.data.pudata import MemoryData
+from resvm_cli.errors import DataError, ParameterError, warn_caller
 from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray
-from resvm_cli.running.run import Run
-from resvm_cli.tables.encoding import FeatureMap, MappedColumn
-from resvm_cli.training.input import TrainingInput
+from resvm_cli.run import Run
 
 Matrix: TypeAlias = Any  # a numpy array, a scipy sparse matrix, a DataFrame or a list of rows
 Label: TypeAlias = float | int | str
@@ -25,20 +26,26 @@ PathName: TypeAlias = str | os.PathLike[str]
 
 ENCODE = "leave out text columns, or encode them as numbers, one column per value"
 FILL_IN = "leave such rows out, or fill in a number such as the column mean"
-SAME_COLUMNS = "give the same columns as in training, in the same order"
 LOSSY_KINDS = {"c": "complex numbers", "M": "dates", "m": "time spans"}
 N_LABELS = 20  # labels listed in an error
-N_LISTED = 3  # differing columns named in an error
+CLEAR_PAIRS = ([0, 1], [-1, 1])  # pairs of labels in which only 1 can be the positive one
+NUMBERED = (
+    "StackingClassifier and VotingClassifier replace the sorted labels with 0 and 1: inside them,"
+    " set `positive_label` to 0 or 1"
+)
 
 
 def as_matrix(X: Matrix, name: str = "X") -> Any:
     """Return X as a numpy array or a scipy CSR matrix of finite numbers."""
     refuse_lossy(X, name)
+    require_consistent(X, name)
     is_sparse = hasattr(X, "tocsr")
     matrix: Any = X if is_sparse else _dense(X, name)
     if len(matrix.shape) != 2:
         raise DataError(f"{name} has {len(matrix.shape)} dimensions; expected 2")
-    matrix = matrix.tocsr() if is_sparse else matrix
+    if is_sparse and matrix.format != "csr":
+        matrix = matrix.tocsr()
+        require_consistent(matrix, name)  # other formats may hold anything
     with np.errstate(over="ignore"):
         finite = np.isfinite(np.asarray(matrix.data if is_sparse else matrix, np.float64))
     if not finite.all():
@@ -48,6 +55,19 @@ def as_matrix(X: Matrix, name: str = "X") -> Any:
             raise DataError(f"{where}: {matrix[row, column]}; every value must be finite", FILL_IN)
         raise DataError(f"{name} contains values that are not finite", FILL_IN)
     return matrix
+
+
+def require_consistent(X: Matrix, name: str = "X") -> None:
+    """Reject a sparse matrix whose indices do not fit its shape, which would crash scipy."""
+    form = getattr(X, "format", None)
+    try:
+        if form == "coo":
+            type(X)((X.data, (X.row, X.col)), shape=X.shape)  # checks the indices
+        elif form in ("csr", "csc", "bsr"):
+            # checking may shorten the arrays of a matrix, so it is done on another with the same
+            type(X)((X.data, X.indices, X.indptr), shape=X.shape).check_format(full_check=True)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is not a consistent sparse matrix: {error}") from None
 
 
 def refuse_lossy(values: Any, name: str) -> None:
@@ -97,56 +117,6 @@ def _column_names(X: Matrix) -> tuple[Any, ...] | None:
     return tuple(names if isinstance(names, list) else getattr(X, "columns", ())) or None
 
 
-@dataclass(frozen=True)
-class ColumnLayout:
-    """The number of columns of a matrix, and their names if it has any."""
-
-    count: int
-    names: tuple[Any, ...] | None
-
-    @classmethod
-    def from_matrix(cls, X: Matrix, matrix: Any) -> ColumnLayout:
-        """Return the layout of X; ``matrix`` is X as returned by ``as_matrix``."""
-        return cls(int(matrix.shape[1]), _column_names(X))
-
-    def encoding(self) -> dict[str, Any] | None:
-        """Return how columns become features, as in a table; None unless names are distinct."""
-        names = self.names or ()
-        if not names or len({name for name in names if type(name) is str}) < len(names):
-            return None
-        columns = [MappedColumn(name, "number", first) for first, name in enumerate(names, 1)]
-        return FeatureMap(columns, list(names), "refuse").content()
-
-    def require(self, found: ColumnLayout, name: str = "X") -> None:
-        """Reject X if its columns differ from this layout in number, name or order."""
-        if found.count != self.count:
-            message = (
-                f"{name} has {found.count:,} columns, but the model was trained on {self.count:,}"
-            )
-        elif self.names is None or found.names is None or found.names == self.names:
-            return
-        else:
-            message = f"the columns of {name} differ from the training columns"
-        raise DataError("; ".join([message, *self._differences(found)]), SAME_COLUMNS)
-
-    def _differences(self, found: ColumnLayout) -> list[str]:
-        """Describe the first names that differ."""
-        if self.names is None or found.names is None:
-            return []
-        new = [repr(name) for name in found.names if name not in self.names]
-        missing = [repr(name) for name in self.names if name not in found.names]
-        if new or missing:
-            listed = {"not in training": new, "missing": missing}
-            return [
-                f"{what}: {', '.join(some[:N_LISTED])}" for what, some in listed.items() if some
-            ]
-        pairs = enumerate(zip(found.names, self.names, strict=False))
-        moved = [
-            f"column {at} is {one!r}, not {other!r}" for at, (one, other) in pairs if one != other
-        ]
-        return moved[:N_LISTED]
-
-
 def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
     """Return one string per row of X; the index of a Series is ignored."""
     if values is None:
@@ -154,15 +124,9 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
     try:
         names = [str(each) for each in values]
     except TypeError:
-        raise ParameterError(
-            "{" + name + "} must have one value per row, got {value!r}", value=values
-        ) from None
+        raise ParameterError(f"`{name}` must have one value per row, got {values!r}") from None
     if len(names) != n_rows:
-        raise ParameterError(
-            "{" + name + "} has {found:,} values, but X has {n_rows:,} rows",
-            found=len(names),
-            n_rows=n_rows,
-        )
+        raise ParameterError(f"`{name}` has {len(names):,} values, but X has {n_rows:,} rows")
     return names
 
 
@@ -175,9 +139,49 @@ def _is_clear(labels: npt.NDArray[Any], negative_label: Label | None) -> bool:
 
 def _unknown_label(message: str, labels: npt.NDArray[Any]) -> DataError:
     listed = ", ".join(sorted({repr(value) for value in labels.tolist()})[:N_LABELS])
-    return DataError(
-        message, Message("the labels are {listed}; set {positive_label}", listed=listed)
-    )
+    return DataError(message, f"the labels are {listed}; set `positive_label`")
+
+
+def find_classes(labels: npt.NDArray[Any], negative: Any) -> npt.NDArray[Any]:
+    """Return the two labels of an estimator's known positives and unlabeled rows, sorted."""
+    from sklearn.utils.multiclass import type_of_target
+
+    others: npt.NDArray[Any] = labels
+    if negative is not None:
+        others = labels if np.ndim(negative) else labels[labels != negative]
+        if np.ndim(negative) or len(np.unique(others)) != 2:
+            raise ParameterError(
+                f"`negative_label` is {negative!r}; expected a label of y that leaves two others"
+            )
+    kind = type_of_target(others, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {kind}."
+        )
+    classes = np.unique(others)
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class, {classes[0]!r}; two are needed")
+    return classes
+
+
+def find_positive(classes: npt.NDArray[Any], chosen: Any) -> Any:
+    """Return the class that marks known positives: the chosen one, or else the larger."""
+    labels = classes.tolist()
+    if chosen is None:
+        if labels not in CLEAR_PAIRS:
+            text = (
+                f"{labels[1]!r} is taken as the label of known positives and {labels[0]!r} as"
+                " the label of unlabeled rows; set positive_label to be sure"
+            )
+            warn_caller([text])
+        return classes[1]
+    if chosen not in labels:
+        raise ParameterError(
+            f"`positive_label` is {chosen!r}, but the labels in y are"
+            f" {' and '.join(map(repr, labels))}",
+            NUMBERED if labels == [0, 1] else None,
+        )
+    return classes[labels.index(chosen)]
 
 
 def require_same_order(X: Matrix, y: Any) -> None:
@@ -209,52 +213,9 @@ class LabeledMatrix:
 
     matrix: Any
     positive: BoolArray
-    label: Label
-    columns: ColumnLayout
     negative: BoolArray
-
-    @classmethod
-    def from_arrays(
-        cls, X: Matrix, y: npt.ArrayLike, label: Label | None, negative_label: Label | None = None
-    ) -> LabeledMatrix:
-        """Check labels; without ``label``, 1 marks known positives if all others are 0 or -1."""
-        refuse_lossy(y, "y")
-        matrix, labels = as_matrix(X), np.asarray(y)
-        if labels.shape != (matrix.shape[0],):
-            shape = "x".join(map(str, labels.shape))
-            raise DataError(f"y has {shape} labels, but X has {matrix.shape[0]:,} rows")
-        require_same_order(X, y)
-        for name, one in (("positive_label", label), ("negative_label", negative_label)):
-            if one is not None and np.ndim(one):
-                raise ParameterError("{" + name + "} must be one label, got {value!r}", value=one)
-        try:
-            if label is None and not _is_clear(labels, negative_label):
-                raise _unknown_label("cannot tell which label marks known positives", labels)
-            label = 1 if label is None else label
-            positive = np.asarray(labels == label, bool)
-            negative = np.zeros(len(labels), bool)
-            if negative_label is not None:
-                negative = np.asarray(labels == negative_label, bool)
-        except TypeError:  # pandas.NA cannot be compared
-            raise DataError(
-                "y has missing values", "give unlabeled rows a label such as 0"
-            ) from None
-        if not positive.any():
-            raise _unknown_label(f"no row has {label!r}, the label of known positives", labels)
-        if positive.all():
-            raise DataError(f"every row has the label {label}; there are no unlabeled rows")
-        if negative_label is not None and negative_label == label:
-            raise ParameterError("{positive_label} and {negative_label} are the same label")
-        if negative_label is not None and not negative.any():
-            raise DataError(
-                f"no row has {negative_label!r}, the label of known negatives",
-                Message("leave {negative_label} out if no row is a known negative"),
-            )
-        if (positive | negative).all():
-            raise DataError(
-                "every row is a known positive or negative; there are no unlabeled rows"
-            )
-        return cls(matrix, positive, label, ColumnLayout.from_matrix(X, matrix), negative)
+    label: Label
+    names: tuple[Any, ...] | None  # of the columns
 
     @property
     def order(self) -> IntArray:
@@ -282,7 +243,6 @@ class LabeledMatrix:
             )
         # as strings, as in a file: folds are drawn in the order of the sorted names
         names = checked_names("groups", groups, n_rows)
-        of_rows = None if names is None else np.array(names, object)[self.order]
         if weights is not None:
             refuse_lossy(weights, "weights")
             weights = np.asarray(weights, np.float64)
@@ -293,11 +253,11 @@ class LabeledMatrix:
             self.matrix,
             self.positive,
             self.negative,
-            groups=of_rows,
+            groups=None if names is None else np.array(names, object)[self.order],
             weights=weights,
             ids=None if ids is None else [ids[row] for row in self.order.tolist()],
-            feature_names=None if source.precomputed else self.columns.names or range(n_columns),
-            encoding=None if source.precomputed else self.columns.encoding(),
+            feature_names=None if source.precomputed else self.names or range(n_columns),
+            encoding=None if source.precomputed else self._encoding(),
             scale=source.scale,
             precomputed=source.precomputed,
             zero_based=source.zero_based,
@@ -305,28 +265,61 @@ class LabeledMatrix:
             positive_label=None if isinstance(self.label, (str, bytes)) else float(self.label),
         )
 
+    def _encoding(self) -> dict[str, Any] | None:
+        """Return how columns become features, as in a table; None unless names are distinct."""
+        names = self.names or ()
+        if not names or len({name for name in names if type(name) is str}) < len(names):
+            return None
+        columns = [MappedColumn(name, "number", first) for first, name in enumerate(names, 1)]
+        return FeatureMap(columns, list(names), "refuse").content()
+
 
 def labeled_rows(
     X: Matrix,
     y: npt.ArrayLike,
-    positive_label: Label | None,
+    label: Label | None,
     negative_label: Label | None,
     run: Run,
 ) -> LabeledMatrix:
-    """Check rows and labels; without ``positive_label``, warn if most rows are positive."""
-    labeled = LabeledMatrix.from_arrays(X, y, positive_label, negative_label)
-    n_pos = int(labeled.positive.sum())
-    n_unl = len(labeled.positive) - n_pos - int(labeled.negative.sum())
-    if positive_label is None and n_pos > n_unl:
-        run.notice(
-            Message(
-                "{n_pos:,} rows have the label 1 (known positives), but only {n_unl:,} rows are"
-                " unlabeled: are the labels swapped? set {positive_label} to be sure",
-                n_pos=n_pos,
-                n_unl=n_unl,
-            )
+    """Check rows and labels; without ``label``, 1 marks known positives if others are 0 or -1."""
+    refuse_lossy(y, "y")
+    matrix, labels = as_matrix(X), np.asarray(y)
+    if labels.shape != (matrix.shape[0],):
+        shape = "x".join(map(str, labels.shape))
+        raise DataError(f"y has {shape} labels, but X has {matrix.shape[0]:,} rows")
+    require_same_order(X, y)
+    for name, given in (("positive_label", label), ("negative_label", negative_label)):
+        if given is not None and np.ndim(given):
+            raise ParameterError(f"`{name}` must be one label, got {given!r}")
+    is_open = label is None
+    try:
+        if label is None:
+            if not _is_clear(labels, negative_label):
+                raise _unknown_label("cannot tell which label marks known positives", labels)
+            label = 1
+        positive = np.asarray(labels == label, bool)
+        negative = np.zeros(len(labels), bool)
+        if negative_label is not None:
+            negative = np.asarray(labels == negative_label, bool)
+    except TypeError:  # pandas.NA cannot be compared
+        raise DataError("y has missing values", "give unlabeled rows a label such as 0") from None
+    if not positive.any():
+        raise _unknown_label(f"no row has {label!r}, the label of known positives", labels)
+    if positive.all():
+        raise DataError(f"every row has the label {label}; there are no unlabeled rows")
+    if negative_label is not None and negative_label == label:
+        raise ParameterError("`positive_label` and `negative_label` are the same label")
+    if negative_label is not None and not negative.any():
+        raise DataError(
+            f"no row has {negative_label!r}, the label of known negatives",
+            "leave `negative_label` out if no row is a known negative",
         )
-    return labeled
+    if (positive | negative).all():
+        raise DataError("every row is a known positive or negative; there are no unlabeled rows")
+    n_pos, n_unl = int(positive.sum()), int((~(positive | negative)).sum())
+    if is_open and (note := swapped(n_pos, n_unl, ratio=1.0)):
+        run.warn(note)
+    return LabeledMatrix(matrix, positive, negative, label, _column_names(X))
 
 
 class SvmlightData(NamedTuple):
@@ -387,7 +380,7 @@ def read_svmlight(
     """
     from scipy.sparse import csr_matrix
 
-    from resvm_cli.tables.inputs import read_file
+    from resvm_cli.data.inputs import read_file
 
     block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
     rows = block.rows

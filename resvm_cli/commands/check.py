@@ -5,33 +5,24 @@ numpy is imported inside functions, so that --help stays fast.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from resvm_cli.cli import terminal
+from resvm_cli.cli.option_groups import argument, expand_option_groups, option
+from resvm_cli.cli.options import JSON, QUIET, ZERO_BASED, TableOptions, command_run
 from resvm_cli.errors import DataError, FileError, ParameterError, ResvmError
-from resvm_cli.options.option_groups import argument, fold_options, option
-from resvm_cli.options.shared import JSON, QUIET, ZERO_BASED, TableOptions, command_run
-from resvm_cli.records import dataclass
-from resvm_cli.report import terminal
-from resvm_cli.running.run import Run
+from resvm_cli.run import Run
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from resvm_cli.data.encoding import ColumnRoles
+    from resvm_cli.data.svmlight import BadLine
 
-    from resvm_cli.files.svmlight import BadLine
-    from resvm_cli.model.scaling import FeatureStats
-    from resvm_cli.rows import FloatArray, Rows
-    from resvm_cli.tables.encoding import TableReading
-
-Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 MAX_NAMED = 20  # maximum number of features and labels to list
 
 
-@fold_options
+@expand_option_groups
 def check(
     *,
     files: list[str] = argument("FILE...", "svmlight files or tables (- is stdin)."),
@@ -51,29 +42,27 @@ def check(
 
     - `resvm check pos.svm unl.svm`
     """
-    from resvm_cli.rows import note_on_numbering
+    from resvm_cli.data.notes import off_by_one
 
-    reading = table.reading()
-    reports = []
+    roles = table.roles()
+    reports, indices = [], []
     failures: list[ResvmError] = []
     with command_run(quiet) as run:
         for path in files:
             try:
-                checked = _check_file(path, reading, zero_based, most, run)
+                report, ends = _check_file(path, roles, zero_based, most, run)
             except FileError as error:
                 failures.append(error)  # still check the other files
                 continue
-            reports.append(checked)
+            reports.append(report)
+            indices.append((report["path"], *ends))
             if not json:
-                show_check(checked)
-        if note := note_on_numbering([(one.path, *one.indices) for one in reports]):
-            run.notice(note)
+                _show(report)
+        if note := off_by_one(indices):
+            run.warn(note)
     if json:
-        found = [asdict(checked) for checked in reports]
-        for each in found:
-            del each["indices"]
-        terminal.print_json("check", {"files": found})
-    if unsound := [checked.path for checked in reports if not checked.sound]:
+        terminal.print_json("check", {"files": reports})
+    if unsound := [report["path"] for report in reports if not report["sound"]]:
         failures.append(DataError(f"bad lines in {', '.join(unsound)}"))
     for failure in failures[:-1]:
         terminal.show_error(failure)
@@ -81,181 +70,118 @@ def check(
         raise failures[-1]
 
 
-@dataclass
-class FileCheck:
-    """The findings for one file, counted as its rows are read."""
-
-    path: str
-    sound: bool = True
-    n_bad_lines: int = 0
-    bad_lines: list[str] = field(default_factory=list)  # the first ``most`` bad lines
-    n_rows: int = 0
-    n_features: int = 0
-    n_nonzeros: int = 0
-    density: float = 0.0
-    explicit_zeros: int = 0
-    smallest: float | None = None
-    largest: float | None = None
-    rows_without_features: int = 0
-    rows_without_label: int = 0
-    labels: dict[str, int] = field(default_factory=dict)  # only the most frequent labels
-    n_labels: int = 0
-    duplicate_rows: int = 0
-    constant_features: list[int] = field(default_factory=list)
-    n_constant_features: int = 0
-    features_examined: bool = False  # False if there are too many features
-    scaling: str | None = None  # why scaling is advised; None if it is not
-    indices: tuple[int, int] = (sys.maxsize, -1)  # smallest, largest; not in the JSON output
-
-
 def _check_file(
-    path: str, reading: TableReading, zero_based: bool, most: int, run: Run
-) -> FileCheck:
-    """Read a complete file, skipping lines that cannot be parsed; stop at a bad cell in a table."""
-    from resvm_cli.files.sources import Source
-    from resvm_cli.files.streams import name_of
-    from resvm_cli.tables.inputs import RowInput
+    path: str, roles: ColumnRoles, zero_based: bool, most: int, run: Run
+) -> tuple[dict[str, Any], tuple[int, int]]:
+    """Read a file to its end, or to the first bad cell of a table.
 
-    found = FileCheck(name_of(path))
-    name, bad = found.path, found.bad_lines
-    statistics = _Statistics(found)
+    Return the findings as ``--json`` prints them, and the smallest and largest index.
+    """
+    import numpy as np
+
+    from resvm_cli.data.inputs import RowInput
+    from resvm_cli.data.scaling import MAX_FEATURES, FeatureStats
+    from resvm_cli.data.streams import Source, name_of
+    from resvm_cli.data.svmlight import format_number
+    from resvm_cli.rows import DataSummary, distinct
+
+    name = name_of(path)
+    bad: list[str] = []
+    n_bad = n_empty = 0
+    summary = DataSummary()
+    stats: FeatureStats | None = FeatureStats()
+    labels: Counter[float] = Counter()
+    hashes = [np.zeros(0, np.uint64)]
 
     def add_bad_line(line: BadLine) -> None:
-        found.n_bad_lines += 1
+        nonlocal n_bad
+        n_bad += 1
         if len(bad) < most:
             problem = line.error(name)
             bad.append(terminal.in_options(problem.message))
             if line.line == 1 and problem.hint:  # the whole file may be in another format
                 bad[-1] += f"; {terminal.in_options(problem.hint)}"
 
-    with closing(Source(path, once=not reading.needs_two_passes)) as source:
+    with closing(Source(path, once=not roles.needs_two_passes)) as source:
         try:
-            opened = RowInput(source, reading, zero_based=zero_based)
+            opened = RowInput(source, roles, zero_based=zero_based)
             opened.encode(selective=True)
             for block in opened.blocks(workers=1, on_bad_line=add_bad_line):
-                statistics.add(block.rows, block.labels)
-                run.progress(f"checking {name}", found.n_rows, None)
+                summary.add(block.rows)
+                rows = block.rows.without_zeros()
+                stats = None if summary.max_index >= MAX_FEATURES else stats
+                if stats is not None:
+                    stats.add(rows)
+                labels.update(block.labels[~np.isnan(block.labels)].tolist())
+                hashes.append(rows.content_hashes())
+                n_empty += int((rows.lengths == 0).sum())
+                run.progress(f"checking {name}", summary.n_rows, None)
             if opened.features is not None:
-                from resvm_cli.tables.notes import notes_on_training
+                from resvm_cli.data.notes import notes_on_training
 
                 for text in notes_on_training([opened.features], known=False):
-                    run.notice(text)
+                    run.warn(text)
         except (DataError, ParameterError) as error:  # still check the other files
             texts = [terminal.in_options(text) for text in (error.message, error.hint) if text]
-            found.n_bad_lines += 1
+            n_bad += 1
             bad[most - 1 :] = ["; ".join(texts)]
-    if not found.n_rows and not bad:
-        found.n_bad_lines = 1
-        bad.append(f"{name}: no rows")
-    statistics.finish(zero_based=zero_based)
-    return found
+    if not summary.n_rows and not bad:
+        n_bad, bad = 1, [f"{name}: no rows"]
+    n_rows, n_nonzeros = summary.n_rows, summary.n_nonzeros
+    n_features = max(0, summary.max_index + int(zero_based))
+    ranges = stats.summary() if stats is not None and n_rows else None
+    constant = [] if ranges is None else ranges.indices[ranges.low == ranges.high].tolist()
+    report = {
+        "path": name,
+        "sound": not bad,
+        "n_bad_lines": n_bad,
+        "bad_lines": bad,
+        "n_rows": n_rows,
+        "n_features": n_features,
+        "n_nonzeros": n_nonzeros,
+        "density": n_nonzeros / max(1, n_rows * n_features),
+        "smallest": float(summary.low) if n_nonzeros else None,
+        "largest": float(summary.high) if n_nonzeros else None,
+        "rows_without_features": n_empty,
+        "labels": {format_number(one): count for one, count in labels.most_common(MAX_NAMED)},
+        "n_labels": len(labels),
+        "duplicate_rows": n_rows - len(distinct(np.concatenate(hashes))),
+        "constant_features": constant[:MAX_NAMED],
+        "n_constant_features": None if ranges is None else len(constant),
+        "scaling": None if ranges is None else ranges.advice(),
+    }
+    return report, (summary.min_index, summary.max_index)
 
 
-class _Statistics:
-    """Computes the findings for a file from its rows."""
-
-    def __init__(self, found: FileCheck) -> None:
-
-        from resvm_cli.model.scaling import FeatureStats
-
-        self._found = found
-        self._labels: Counter[float] = Counter()
-        self._stats: FeatureStats | None = FeatureStats()
-        self._rows: list[Hashes] = []
-
-    def add(self, rows: Rows, labels: FloatArray) -> None:
-        import numpy as np
-
-        from resvm_cli.model.scaling import MAX_FEATURES
-        from resvm_cli.svm import _blocks
-
-        found = self._found
-        last = max(found.indices[1], rows.max_index)
-        found.indices = min(found.indices[0], rows.min_index), last
-        found.explicit_zeros += int((rows.values == 0).sum())
-        rows = rows.without_zeros()
-        missing = np.isnan(labels)
-        found.rows_without_label += int(missing.sum())
-        present, counts = np.unique(labels[~missing], return_counts=True)
-        self._labels.update(dict(zip(present.tolist(), counts.tolist(), strict=True)))
-        found.rows_without_features += int((rows.lengths == 0).sum())
-        if len(rows.values):
-            low, high = float(rows.values.min()), float(rows.values.max())
-            found.smallest = low if found.smallest is None else min(found.smallest, low)
-            found.largest = high if found.largest is None else max(found.largest, high)
-        if last >= MAX_FEATURES:  # too many features to examine individually
-            self._stats = None
-        if self._stats is not None:
-            self._stats.add(rows)
-        hashes: Hashes = np.zeros(len(rows), np.uint64)
-        _blocks.hash(rows.indptr, rows.indices, rows.values, hashes)
-        self._rows.append(hashes)
-        found.n_rows += len(rows)
-        found.n_nonzeros += len(rows.values)
-
-    def finish(self, *, zero_based: bool) -> None:
-        """Add the findings that require the whole file."""
-        import numpy as np
-
-        from resvm_cli.files.svmlight import format_number
-        from resvm_cli.rows import distinct
-
-        found = self._found
-        found.sound = not found.bad_lines
-        found.n_features = max(0, found.indices[1] + (1 if zero_based else 0))
-        found.density = found.n_nonzeros / max(1, found.n_rows * found.n_features)
-        most_common = self._labels.most_common(MAX_NAMED)
-        found.labels = {format_number(label): count for label, count in most_common}
-        found.n_labels = len(self._labels)
-        if self._rows:
-            found.duplicate_rows = found.n_rows - len(distinct(np.concatenate(self._rows)))
-        found.features_examined = self._stats is not None
-        if self._stats is None or not found.n_rows:
-            return
-        summary = self._stats.summary()
-        constant = summary.indices[summary.low == summary.high].tolist()
-        found.constant_features = constant[:MAX_NAMED]
-        found.n_constant_features = len(constant)
-        found.scaling = summary.advice()
-
-
-def show_check(check: FileCheck) -> None:
+def _show(report: dict[str, Any]) -> None:
     """Print bad lines on stdout (as path:line, for editors), then a summary of the file."""
-    lines = list(check.bad_lines)
-    if check.n_bad_lines > len(check.bad_lines):
-        lines.append(f"... and {check.n_bad_lines - len(check.bad_lines):,} more bad lines")
-    if not check.n_rows:
+    lines = list(report["bad_lines"])
+    if more := report["n_bad_lines"] - len(lines):
+        lines.append(f"... and {more:,} more bad lines")
+    if not report["n_rows"]:
         terminal.print_table("\n".join(lines) + "\n")
         return
-    lines.append(check.path)
-    labels = ", ".join(f"{label} ({count:,})" for label, count in check.labels.items())
-    if check.n_labels > len(check.labels):
-        labels += f", and {check.n_labels - len(check.labels):,} more"
-    if check.rows_without_label:
-        labels += f"{'; ' if labels else ''}{check.rows_without_label:,} rows without a label"
-    values = "none"
-    if check.smallest is not None:
-        values = f"{check.smallest:g} to {check.largest:g}"
-        if check.explicit_zeros:
-            values += f", and {check.explicit_zeros:,} explicit zeros"
-    rows = [
-        ("state", "valid" if check.sound else f"not valid, bad lines: {check.n_bad_lines:,}"),
-        ("rows", f"{check.n_rows:,}, {check.rows_without_features:,} of them without features"),
-        ("features", f"{check.n_features:,}"),
-        ("non-zeros", f"{check.n_nonzeros:,} ({100 * check.density:.3g} %)"),
-        ("values", values),
-        ("labels", labels),
-        ("duplicates", f"{check.duplicate_rows:,} rows duplicate an earlier one"),
-    ]
-    if n_constant := check.n_constant_features:
-        listed = ", ".join(map(str, check.constant_features))
-        more = ", ..." if n_constant > len(check.constant_features) else ""
-        rows.append(("constant", f"{n_constant:,} features: {listed}{more}"))
-    scaling = "features have similar ranges"
-    if check.scaling:
-        scaling = f"advised: {check.scaling}"
-    elif not check.features_examined:
-        scaling = "too many features to examine individually"
-    rows.append(("scaling", scaling))
-    lines += [f"{name:>10}  {text}" for name, text in rows]
+    labels = ", ".join(f"{label} ({count:,})" for label, count in report["labels"].items())
+    if more := report["n_labels"] - len(report["labels"]):
+        labels += f", and {more:,} more"
+    rows = {
+        "state": "valid" if report["sound"] else "not valid, bad lines: {n_bad_lines:,}",
+        "rows": "{n_rows:,}, {rows_without_features:,} of them without features",
+        "features": "{n_features:,}",
+        "nonzeros": f"{{n_nonzeros:,}} ({100 * report['density']:.3g}%)",
+        "values": "{smallest:g} to {largest:g}" if report["n_nonzeros"] else "none",
+        "labels": labels or "none",
+        "duplicates": "{duplicate_rows:,} rows duplicate an earlier one",
+    }
+    if n_constant := report["n_constant_features"]:
+        listed = ", ".join(map(str, report["constant_features"]))
+        more = ", ..." if n_constant > len(report["constant_features"]) else ""
+        rows["constant"] = f"{n_constant:,} features: {listed}{more}"
+    rows["scaling"] = "features have similar ranges"
+    if n_constant is None:
+        rows["scaling"] = "too many features to examine individually"
+    elif report["scaling"]:
+        rows["scaling"] = f"advised: {report['scaling']}"
+    lines.append(report["path"])
+    lines += [f"{title:>10}  {text.format_map(report)}" for title, text in rows.items()]
     terminal.print_table("\n".join(lines) + "\n")

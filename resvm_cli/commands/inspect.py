@@ -9,26 +9,21 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from resvm_cli.errors import CommandLineError, Message, ModelError, listed
-from resvm_cli.options import shared
-from resvm_cli.options.option_groups import argument, fold_options
-from resvm_cli.report.terminal import aligned, print_data, print_json, print_table
+from resvm_cli.cli import options as shared
+from resvm_cli.cli.option_groups import argument, expand_option_groups
+from resvm_cli.cli.terminal import aligned, print_data, print_json, print_table
+from resvm_cli.errors import CommandLineError, ModelError, listed
 
 if TYPE_CHECKING:
-    from resvm_cli.model_files.directory import StoredModel
-    from resvm_cli.running.run import Run
-    from resvm_cli.training.input import TrainingInput
+    from resvm_cli.data.pu_input import TrainingInput
+    from resvm_cli.run import Run
+    from resvm_cli.storage.model import StoredModel
 
 Feature: TypeAlias = dict[str, Any]  # one line of --weights or --importance
-# Manifest keys repeated at the top level of the JSON output.
-DESCRIBING = (
-    *("format", "method", "seed", "groups", "kernel", "parameters", "decision"),
-    *("n_features", "zero_based", "scaling", "scalings", "encoding", "unconverged"),
-)
 SHOWN = 20  # columns of a table
 
 
-@fold_options
+@expand_option_groups
 def inspect(
     *,
     model: str = argument("MODEL", "Directory written by resvm train."),
@@ -77,10 +72,10 @@ def inspect(
         )
     names = None
     if feature_map is not None:
-        from resvm_cli.tables.encoding import read_feature_map
+        from resvm_cli.data.encoding import read_feature_map
 
         names = read_feature_map(feature_map).names
-    from resvm_cli.model_files.directory import load_with_out_of_bag
+    from resvm_cli.storage.model import load_with_out_of_bag
 
     stored = load_with_out_of_bag(model, required=False)
     features = {}
@@ -90,25 +85,35 @@ def inspect(
         source = trained.training_input(table, groups=groups, weights=positive_weights)
         with running.run() as run:
             features["importance"] = _importance(model, stored, source, names, run)
+    members, manifest = stored.ensemble.members, stored.manifest
+    counts = {
+        "n_members": len(members),
+        "n_support_vectors": sum(len(member.support) for member in members),
+        "n_distinct_support_vectors": len(stored.ensemble.pool),
+        "member_bytes": sum(int(entry["bytes"]) for entry in manifest["members"]),
+    }
     if json:
-        _print_json(model, stored, features)
+        content = {"model": model, "intact": True, **counts, **features, "manifest": manifest}
+        print_json("inspect", content)
     elif features:
-        _print_features(*features.values())
+        (listed_features,) = features.values()
+        print_data("".join(f"{line}\n" for line in _as_tsv(listed_features)))
     else:
-        show_model(model, stored)
+        rows = [("model", model), *_contents(manifest, counts)]
+        print_table("".join(f"{line}\n" for line in aligned(rows, left=(0, 1))))
 
 
 def _importance(
     path: str, stored: StoredModel, source: TrainingInput, names: list[str] | None, run: Run
 ) -> list[Feature]:
     """Compute out-of-bag permutation importance; the training data is verified by digest."""
-    from resvm_cli.model.importance import feature_importance
-    from resvm_cli.model.out_of_bag import UnseenMask
-    from resvm_cli.running import parallel
-    from resvm_cli.training.data import TrainingData
-    from resvm_cli.training.train import as_stored, redrawn_rows
+    from resvm_cli import threads as parallel
+    from resvm_cli.data.pufiles import PUFiles
+    from resvm_cli.ensemble.importance import feature_importance
+    from resvm_cli.ensemble.oob import UnseenMask
+    from resvm_cli.tuning.learn import as_stored, redrawn_rows
 
-    with parallel.inner_threads_held(), TrainingData(as_stored(source, stored), run) as data:
+    with parallel.one_blas_thread(), PUFiles(as_stored(source, stored), run) as data:
         plan, problems, rows = redrawn_rows(stored, path, data, run)
         mask = UnseenMask(problems, rows)
         found = feature_importance(stored.ensemble, data, mask, plan.seed, run, names)
@@ -116,145 +121,96 @@ def _importance(
 
 
 def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Feature]:
-    """Return the weight of each feature: mean and deviation over members, largest first.
+    """Return the weight of each feature: mean and deviation over members, largest first."""
+    from resvm_cli.data.pudata import feature_name
+    from resvm_cli.ensemble.importance import feature_weights
 
-    For members that weight features, the weight is the square of the factor that multiplies the
-    feature (mean 1 over all features), and all other members are left out. Otherwise, all members
-    must be linear. In a committee, each group's weights are scaled and averaged in the same way as
-    its decision values.
-    """
-    import numpy as np
-
-    from resvm_cli.model.pu_data import feature_name
-    from resvm_cli.rows import Columns, Rows
-
-    ensemble = stored.ensemble
-    of_members = [member.weights for member in ensemble.members]
-    if any(each is not None for each in of_members):
-        lines = [each or Rows.empty() for each in of_members]
-        lines = [Rows(each.indptr, each.indices, each.values**2) for each in lines]
-    elif ensemble.linear:
-        lines = []
-        for member in ensemble.members:
-            rows = ensemble.pool.take(member.support)
-            values = rows.values * np.repeat(member.coefficients, rows.lengths)
-            lines.append(Rows(rows.indptr, rows.indices, values))
-    else:
-        kernel = ensemble.groups[0].kernel.name
+    if names is None and stored.encoding is not None:
+        names = stored.encoding.names
+    weights = feature_weights(stored.ensemble)
+    if weights is None:
+        kernel = stored.ensemble.sections[0].kernel.name
         raise ModelError(
             f"{path}: the kernel is {kernel}; only linear models and members that weight features"
             " have feature weights",
-            Message("train with {kernel:linear} or {feature_weights:relevance}"),
+            "train with --kernel linear or --feature-weights relevance",
         )
-    columns = Columns(np.concatenate([line.indices for line in lines]))
-    table = np.zeros((len(lines), len(columns)))
-    for values, line in zip(table, lines, strict=True):
-        np.add.at(values, columns.places(line.indices), line.values)
-    weights = np.ones(len(table))
-    if len(ensemble.groups) > 1:
-        for group in ensemble.groups:
-            if ensemble.linear:
-                table[group.columns] /= group.scale
-            weights[group.columns] = group.weight / len(group.members)
-    if not ensemble.linear:
-        weights[[each is None for each in of_members]] = 0.0
-    means = np.average(table, axis=0, weights=weights)
-    deviations = np.sqrt(np.average((table - means) ** 2, axis=0, weights=weights))
-    order = np.argsort(-np.abs(means), kind="stable")
-    if names is None and stored.encoding is not None:
-        names = stored.encoding.names
     return [
         {
-            "feature": int(columns.present[place]),
-            "name": feature_name(int(columns.present[place]), names, stored.zero_based),
-            "weight": float(means[place]),
-            "deviation": float(deviations[place]),
+            "feature": feature,
+            "name": feature_name(feature, names, stored.zero_based),
+            "weight": weight,
+            "deviation": deviation,
         }
-        for place in order
+        for feature, weight, deviation in weights
     ]
 
 
-def show_model(path: str, stored: StoredModel) -> None:
-    """Print a table of the model's contents on stdout."""
-    lines = aligned([*_contents(path, stored)], left=(0, 1))
-    print_table("".join(f"{line}\n" for line in lines))
+def _as_tsv(features: list[Feature]) -> Iterator[str]:
+    """Yield a header and one line per feature."""
+    if features:
+        yield "\t".join(features[0])
+    for feature in features:
+        cells = {name: repr(value) for name, value in feature.items()}
+        cells["name"] = feature["name"].replace("\t", " ").replace("\n", " ")
+        yield "\t".join(cells.values())
 
 
-def _contents(path: str, stored: StoredModel) -> Iterator[tuple[str, str]]:
-    """Yield the lines of the table as pairs of name and text."""
-    from resvm_cli.model_files.directory import described_scalings
-
-    manifest = stored.manifest
-    groups = manifest.get("groups", [manifest])  # format 1 has only one group
-    names = {group["kernel"]["name"] for group in groups}
-    yield "model", path
+def _contents(manifest: dict[str, Any], counts: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield what the model contains, as pairs of name and text."""
+    groups, encoding = manifest["groups"], manifest["encoding"]
+    kernels = {group["kernel"]["name"] for group in groups}
     yield "state", "intact: every digest verified"
     yield "method", manifest["method"]
     for number, group in enumerate(groups, 1):
         kernel = dict(group["kernel"])
         name = kernel.pop("name")
-        if group.get("scaling"):
+        if group["scaling"]:
             kernel["scaled by"] = group["scaling"]
         several = f" {number}" if len(groups) > 1 else ""
         yield f"kernel{several}", f"{name}, {_pairs(kernel)}" if kernel else name
         yield f"parameters{several}", _pairs(group["parameters"])
         if several:
-            counts = {key: group[key] for key in ("weight", "shift", "scale")}
-            yield f"pooling{several}", _pairs(counts)
-    if decision := manifest.get("decision"):
-        for rule, threshold in decision["thresholds"].items():
-            own = " (the model's rule)" if rule == decision["rule"] else ""
-            yield f"T ({rule})", _pairs(threshold) + own
+            pooling = {key: group[key] for key in ("weight", "shift", "scale")}
+            yield f"pooling{several}", _pairs(pooling)
+    decision = manifest["decision"]
+    for rule, threshold in decision["thresholds"].items():
+        own = " (the model's rule)" if rule == decision["rule"] else ""
+        yield f"T ({rule})", _pairs(threshold) + own
     yield "seed", str(manifest["seed"])
-    yield "members", f"{len(manifest['members']):,} ({_member_bytes(manifest):,} bytes)"
-    vectors = "weight vectors" if names == {"linear"} else "support vectors"
-    n_vectors, n_distinct = _support_vectors(stored)
+    yield "members", f"{counts['n_members']:,} ({counts['member_bytes']:,} bytes)"
+    n_vectors, n_distinct = counts["n_support_vectors"], counts["n_distinct_support_vectors"]
+    vectors = "weight vectors" if kernels == {"linear"} else "support vectors"
     yield vectors, f"{n_vectors:,}, {n_distinct:,} distinct"
     if scored := manifest.get("out_of_bag"):
         yield (
             "out of bag",
-            f"{scored['positives']:,} known positives scored"
-            + (f", {scored['unlabeled']:,} rows of U" if "unlabeled" in scored else ""),
+            f"{scored['positives']:,} known positives scored, {scored['unlabeled']:,} rows of U",
         )
     if manifest["unconverged"]:
         yield "unconverged", f"{manifest['unconverged']} members"
-    features = f"{manifest['n_features']:,}"
-    if kinds := [scaling["kind"] for scaling in described_scalings(manifest)]:
-        features += f", scaled by {' and '.join(kinds)}"
-    if names == {"precomputed"}:
+    if kernels == {"precomputed"}:
         yield "kernel values", f"with rows 1 to {manifest['n_features'] - 1:,}"
     else:
-        counted = ", indices start at 0" if manifest["zero_based"] else ""
-        yield "features", features + counted
-    yield from _columns(manifest.get("encoding"))
+        features = f"{manifest['n_features']:,}"
+        if kinds := [scaling["kind"] for scaling in manifest["scalings"]]:
+            features += f", scaled by {' and '.join(kinds)}"
+        yield "features", features + (", indices start at 0" if manifest["zero_based"] else "")
+    if encoding is not None:
+        columns = encoding["columns"]
+        numbers = [column["name"] for column in columns if column["kind"] == "number"]
+        texts = [column for column in columns if column["kind"] == "text"]
+        categories = [f"{column['name']} ({len(column['values']):,})" for column in texts]
+        for title, names in (("numbers", numbers), ("categories", categories)):
+            if names:
+                counted = "1 column" if len(names) == 1 else f"{len(names):,} columns"
+                yield title, f"{counted}: {listed(names, SHOWN)}"
+        yield "missing", encoding["missing"]
     for which, data in manifest["data"].items():
         size = f"{data['count']:,} groups" if which == "groups" else f"{data['rows']:,} rows"
         yield which, f"{size}, sha256 {data['sha256'][:16]}..."
     yield "versions", _pairs(manifest["versions"])
     yield "format", str(manifest["format"])
-
-
-def _support_vectors(stored: StoredModel) -> tuple[int, int]:
-    """Return the total number of support vectors over all members, and how many are distinct."""
-    members = stored.ensemble.members
-    return sum(len(member.support) for member in members), len(stored.ensemble.pool)
-
-
-def _member_bytes(manifest: dict[str, Any]) -> int:
-    return sum(int(entry["bytes"]) for entry in manifest["members"])
-
-
-def _columns(encoding: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Yield lines that describe how the columns of a table become features."""
-    if encoding is None:
-        return
-    columns = encoding["columns"]
-    numbers = [column["name"] for column in columns if column["kind"] == "number"]
-    texts = [f"{one['name']} ({len(one['values']):,})" for one in columns if one["kind"] == "text"]
-    for name, names in (("numbers", numbers), ("categories", texts)):
-        if names:
-            yield name, f"{len(names):,} columns: {listed(names, SHOWN)}"
-    yield "missing", encoding["missing"]
 
 
 def _pairs(mapping: dict[str, Any]) -> str:
@@ -264,33 +220,4 @@ def _pairs(mapping: dict[str, Any]) -> str:
         else f"{name} {value}"
         for name, value in mapping.items()
         if value is not None
-    )
-
-
-def _print_features(features: list[Feature]) -> None:
-    """Print one line per feature, with a header, on stdout."""
-    lines = ["\t".join(features[0])] if features else []
-    for one in features:
-        cells = {name: repr(value) for name, value in one.items()}
-        cells["name"] = one["name"].replace("\t", " ").replace("\n", " ")
-        lines.append("\t".join(cells.values()))
-    print_data("\n".join([*lines, ""]))
-
-
-def _print_json(path: str, stored: StoredModel, features: dict[str, list[Feature]]) -> None:
-    manifest = stored.manifest
-    n_vectors, n_distinct = _support_vectors(stored)
-    print_json(
-        "inspect",
-        {
-            "model": path,
-            "intact": True,
-            **{name: manifest[name] for name in DESCRIBING if name in manifest},
-            "n_members": len(manifest["members"]),
-            "n_support_vectors": n_vectors,
-            "n_distinct_support_vectors": n_distinct,
-            "member_bytes": _member_bytes(manifest),
-            **features,
-            "manifest": manifest,
-        },
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from resvm_cli.options.option_groups import argument
-from resvm_cli.options.shared import FORCE, JSON, QUIET, command_run, output_option
-from resvm_cli.report import training
+from resvm_cli.cli import training_report as training
+from resvm_cli.cli.option_groups import argument
+from resvm_cli.cli.options import FORCE, JSON, QUIET, command_run, output_option
 
 
 def merge(
@@ -26,7 +26,7 @@ def merge(
     - `resvm train -P pos.svm -U unl.svm --task 3/16 -o parts/3`
     - `resvm merge parts/* -o model`
     """
-    from resvm_cli.training import train as job
+    from resvm_cli.tuning import learn as job
 
     with command_run(quiet) as run:
         result = job.merge(parts, output, run, force=force)

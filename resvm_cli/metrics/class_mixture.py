@@ -63,10 +63,12 @@ class IntervalsByDepth:
 
 
 @dataclass(frozen=True, eq=False)
-class _Blurs:
-    """How resamples may differ from the truth: only a fraction rho of fitted positives is positive.
+class _RhoFactors:
+    """How resamples may differ from the truth, which the values alone do not reveal.
 
-    A row's chance is its fitted chance with weight tau, and the mean chance with weight 1 - tau.
+    If b is estimated, only a fraction rho of the fitted positives in U is positive: a row's chance
+    is rho times its fitted chance. If b is given, only the order is in doubt: a row's chance is tau
+    times its fitted chance plus 1 - tau times the mean chance. The other factor is 1.
     """
 
     rho: FloatArray
@@ -75,8 +77,8 @@ class _Blurs:
     def apply(self, chances: FloatArray, counts: FloatArray) -> FloatArray:
         """Apply rho and tau to chances (resamples x bins); ``counts`` is rows per bin."""
         mean = (chances @ counts / counts.sum())[:, None]
-        blurred: FloatArray = self.rho * (mean + self.tau * (chances - mean))
-        return blurred
+        result: FloatArray = self.rho * (mean + self.tau * (chances - mean))
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,7 @@ class ClassMixture:
     fitted: Fits  # one fit if a is given; else one with a estimated and one with a = 0
     weights: FloatArray  # the Akaike weight of each fit
     resampled: Fits | None
-    blurs: _Blurs | None  # one per resample
+    factors: _RhoFactors | None  # one per resample
     tested: RankedOutcomes | None
     a: float | None  # None: estimated
     b: float | None  # None: estimated
@@ -163,7 +165,7 @@ class ClassMixture:
         if tested is not None:
             n_replicates = max(n_replicates, REPLICATES)
         found = replace(cls._first(binned, a, [b], seed, tested)[0], sampled=sampled)
-        if not n_replicates or not found.claims:
+        if not n_replicates or not found.precision_is_known:
             return found
         rng = randomness.generator(seed, randomness.MIXED_CLASSES)
         n_first = round(float(found.weights[0]) * n_replicates)
@@ -174,7 +176,9 @@ class ClassMixture:
             if size
         ]
         found = replace(found, resampled=joined_fits(parts))
-        return found._blurred() if tested is None else found._agreeing(tested)
+        return (
+            found._with_random_rho() if tested is None else found._conditioned_on_outcomes(tested)
+        )
 
     @classmethod
     def _first(
@@ -211,7 +215,7 @@ class ClassMixture:
         return self.sampled and self.binned.area >= least
 
     @property
-    def claims(self) -> bool:
+    def precision_is_known(self) -> bool:
         """Whether the precision of a list can be estimated."""
         return self.b is not None or self.tested is not None or self.separable
 
@@ -227,7 +231,11 @@ class ClassMixture:
 
     @property
     def spread(self) -> float:
-        """How much rho varies: rho is u to this power, where u is uniform between 0 and 1."""
+        """How much rho varies: rho is u to this power, where u is uniform between 0 and 1.
+
+        It grows with the overlap of the fitted classes, 1 minus their ROC AUC, which follows from
+        that of P against U: (1 - a - b) (AUC - 1/2) + 1/2, and with the error of the latter.
+        """
         area = self.binned.area
         if self.b is not None:
             return 0.5 * (1 - area)
@@ -236,34 +244,34 @@ class ClassMixture:
         of_overlap = OVERLAP_SPREAD * (1 - of_classes) + ERROR_SPREAD * self.binned.area_error
         return max(0.02, of_overlap) + ERROR_OF_B / max(b, 0.02)
 
-    def _blurs(self, size: int) -> _Blurs:
+    def _rho_factors(self, size: int) -> _RhoFactors:
         order = randomness.shuffled(randomness.run_bits(self.seed, randomness.RHO), size)
         spread = ((order + 0.5) / size)[:, None] ** self.spread
         ones = np.ones((size, 1))
-        return _Blurs(spread, ones) if self.b is None else _Blurs(ones, spread)
+        return _RhoFactors(spread, ones) if self.b is None else _RhoFactors(ones, spread)
 
-    def _blurred(self) -> ClassMixture:
+    def _with_random_rho(self) -> ClassMixture:
         assert self.resampled is not None
-        return replace(self, blurs=self._blurs(len(self.resampled.a)))
+        return replace(self, factors=self._rho_factors(len(self.resampled.a)))
 
-    def _agreeing(self, tested: RankedOutcomes) -> ClassMixture:
+    def _conditioned_on_outcomes(self, tested: RankedOutcomes) -> ClassMixture:
         """Select resamples in proportion to the likelihood of the tested rows' outcomes."""
         assert self.resampled is not None
         size = CANDIDATES * len(self.resampled.a)
-        fits, blurs = self.resampled.take(np.arange(size) // CANDIDATES), self._blurs(size)
+        fits, factors = self.resampled.take(np.arange(size) // CANDIDATES), self._rho_factors(size)
         if self.b is None:
             number = np.arange(size)[:, None]
             flat = number % FLAT == 0
             b = np.where(flat, (number + 0.5) / size, fits.b)
             fits = Fits(fits.a, b, *(np.where(flat, 0.0, x) for x in (fits.intercept, fits.slope)))
-        chances = blurs.apply(self._chances(fits), self.binned.unlabeled[::-1])
+        chances = factors.apply(self._chances(fits), self.binned.unlabeled[::-1])
         of_rows = np.clip(chances[:, tested.bins(self.binned)], 1e-6, 1 - 1e-6)
         outcomes = np.where(tested.positive, np.log(of_rows), np.log(1 - of_rows)).sum(axis=1)
         reached = np.cumsum(np.exp(outcomes - outcomes.max()))
         wanted = (np.arange(2 * REPLICATES) + 0.5) / (2 * REPLICATES)
         rows = np.searchsorted(reached, wanted * reached[-1])
-        blurs = _Blurs(blurs.rho[rows], blurs.tau[rows])
-        return replace(self, resampled=fits.take(rows), blurs=blurs)
+        factors = _RhoFactors(factors.rho[rows], factors.tau[rows])
+        return replace(self, resampled=fits.take(rows), factors=factors)
 
     def _chances(self, fits: Fits) -> FloatArray:
         """Return the chance that a row of U is positive (fits x bins, highest bin first)."""
@@ -293,12 +301,12 @@ class ClassMixture:
             most = self.binned.max_b if name == "b" and self.sampled else 1.0
             return Interval(np.nan, 0.0, most)
         shrunk = value * (1 - min(1.0, 0.5 * self.spread)) if name == "b" else value
-        if self.resampled is None or self.blurs is None:
+        if self.resampled is None or self.factors is None:
             return Interval(shrunk, shrunk, shrunk)
         replicates = getattr(self.resampled, name)
         low, high = (float(bound[0]) for bound in _bounds(np.array([value]), replicates))
         if name == "b":
-            low = min(shrunk, float(quantile((self.blurs.rho * replicates).ravel(), LOW_TAIL)))
+            low = min(shrunk, float(quantile((self.factors.rho * replicates).ravel(), LOW_TAIL)))
         return Interval(shrunk, low, high)
 
     @cached_property
@@ -306,9 +314,9 @@ class ClassMixture:
         """The expected chance that a row of U is positive, by bin, highest first."""
         if self.tested is not None:
             assert self.resampled is not None
-            assert self.blurs is not None
+            assert self.factors is not None
             chances = self._chances(self.resampled)
-            mean: FloatArray = self.blurs.apply(chances, self.binned.unlabeled[::-1]).mean(axis=0)
+            mean: FloatArray = self.factors.apply(chances, self.binned.unlabeled[::-1]).mean(axis=0)
             return mean
         return self._shrunk(min(1.0, 0.5 * self.spread))
 
@@ -320,7 +328,7 @@ class ClassMixture:
 
     def probability(self, values: FloatArray) -> FloatArray:
         """Return the chance that rows of U with these values are positive; nan if unknown."""
-        if not self.claims:
+        if not self.precision_is_known:
             return np.full(len(values), np.nan)
         bins = np.searchsorted(self.binned.edges, values, "right")
         return self._bin_probabilities[::-1][bins]
@@ -331,7 +339,7 @@ class ClassMixture:
         A list that is chosen for its precision must allow for every plausible rho. The mean of rho
         is 1 / (1 + spread), which is less than its most plausible values.
         """
-        if self.tested is not None or not self.claims:
+        if self.tested is not None or not self.precision_is_known:
             return self.precision(n_listed).value
         chances = self._shrunk(self.spread / (1 + self.spread))
         depth = np.arange(1, n_listed + 1, dtype=np.float64)
@@ -340,27 +348,27 @@ class ClassMixture:
 
     def precision(self, n_listed: int) -> IntervalsByDepth:
         """Return the fraction of positives in the top 1, 2, ... rows of U; nan if unknown."""
-        if not self.claims:
+        if not self.precision_is_known:
             return IntervalsByDepth(*np.full((3, n_listed), np.nan))
         counts = self.binned.unlabeled[::-1]
         ends = np.concatenate([[0.0], np.cumsum(counts)])
         depth = np.arange(1, n_listed + 1, dtype=np.float64)
         value = _means(self._bin_probabilities[None], counts, depth)[0]
-        if self.resampled is None or self.blurs is None:
+        if self.resampled is None or self.factors is None:
             return IntervalsByDepth(value, *np.full((2, n_listed), np.nan))
-        some, lengths = _some_depths(n_listed)
+        some, lengths = _depth_grid(n_listed)
         rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
         chances = self._chances(self.resampled)
-        blurred = self.blurs.apply(chances, counts)
+        uncertain = self.factors.apply(chances, counts)
         if self.tested is not None:
-            expected, low, high = self.tested.bounds(blurred, self.binned, lengths, rng)
+            expected, low, high = self.tested.bounds(uncertain, self.binned, lengths, rng)
             value = np.interp(depth, some, expected)
         else:
             # the number of positives in a list of a given length varies around its expectation
             found = rng.binomial(lengths, _means(chances, counts, some)) / some
             center = _means(self.weights[None] @ self._chances(self.fitted), counts, some)[0]
             high = _bounds(center, found)[1]
-            found = rng.binomial(lengths, _means(blurred, counts, some)) / some
+            found = rng.binomial(lengths, _means(uncertain, counts, some)) / some
             low = quantile(found, LOW_TAIL)
             if self.b is not None:
                 n_above = np.interp(some, ends, [0.0, *np.cumsum(self.binned.positives[::-1])])
@@ -388,7 +396,7 @@ class ClassMixture:
         value = self.weights @ _means(chances(self.fitted), counts, depth)
         if self.resampled is None:
             return IntervalsByDepth(value * depth, *np.full((2, n_listed), np.nan))
-        some, lengths = _some_depths(n_listed)
+        some, lengths = _depth_grid(n_listed)
         rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
         found = rng.binomial(lengths, _means(chances(self.resampled), counts, some)) / some
         bounds = _bounds(np.interp(some, depth, value), found)
@@ -413,7 +421,7 @@ def _means(chances: FloatArray, counts: FloatArray, depths: FloatArray) -> Float
     return means
 
 
-def _some_depths(n_listed: int) -> tuple[FloatArray, IntArray]:
+def _depth_grid(n_listed: int) -> tuple[FloatArray, IntArray]:
     some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
     return some, some.astype(np.int64)
 

@@ -1,31 +1,53 @@
-"""PR and ROC curves with pointwise confidence bands, and histograms of scores."""
+"""PR and ROC curves with pointwise confidence bands, their plots, and histograms of scores.
+
+Plots use the Okabe-Ito palette, whose colors color-blind readers can distinguish. Each curve also
+has its own dash pattern, so that a figure printed in gray remains readable. matplotlib is imported
+only when needed.
+"""
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.contamination_correction import Contamination
 from resvm_cli.metrics.intervals import TAIL, resampled
-from resvm_cli.metrics.ranking import ScoredLabels
+from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from resvm_cli.metrics.evaluation import Evaluation
+
+Kind: TypeAlias = Literal["png", "svg", "pdf"]
+
 DRAWN_POINTS = 1500
 BAND_BLOCKS = 2000
 BAND_REPLICATES = 200
 HISTOGRAM_BINS = 40
-# Scores are treated as ensemble votes if they span more than VOTES_RANGE and if more than
-# VOTES_FRACTION of the positives are between 0 and 1.
-VOTES_RANGE = 8.0
-VOTES_FRACTION = 0.3
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)))
+GRAY = "#767676"
+REFERENCE_LINE: dict[str, Any] = {"color": GRAY, "lw": 0.9, "ls": (0, (2, 2)), "zorder": 1}
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "svg.hashsalt": "resvm",  # identical figures give identical bytes
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,39 +96,6 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
-    """Rates at each threshold, highest first; leading axes run over bootstrap replicates."""
-
-    thresholds: FloatArray
-    recall: FloatArray
-    fpr: FloatArray
-    precision: FloatArray
-
-    @classmethod
-    def from_scored(cls, ranking: ScoredLabels, known: Contamination | None = None) -> Curve:
-        """Compute rates at the scores of positives, corrected for contamination if it is known."""
-        recall = ranking.tp / ranking.n_positives[..., None]
-        if known is not None:
-            fraction = ranking.fp / ranking.n_negatives[..., None]
-            return cls.corrected(ranking.thresholds, recall, fraction, known)
-        fpr = ranking.fp / np.maximum(ranking.n_negatives, 1)[..., None]
-        precision = ranking.tp / np.maximum(ranking.tp + ranking.fp, 1)
-        return cls(ranking.thresholds, recall, fpr, precision)
-
-    @classmethod
-    def corrected(
-        cls, thresholds: FloatArray, recall: FloatArray, fraction: FloatArray, known: Contamination
-    ) -> Curve:
-        """Compute corrected rates from the fractions of P and U predicted positive.
-
-        Rates are clipped to 0..1 and made to increase monotonically as the threshold decreases.
-        """
-        tpr, fpr = known.rates(recall, fraction)
-        tpr, fpr = (np.maximum.accumulate(np.clip(rate, 0.0, 1.0), axis=-1) for rate in (tpr, fpr))
-        return cls(thresholds, tpr, fpr, known.precision(tpr, fpr))
-
-
-@dataclass(frozen=True, eq=False)
 class CurveBand:
     """Pointwise bounds on precision at each recall, and on TPR at each FPR."""
 
@@ -117,22 +106,17 @@ class CurveBand:
     tpr_high: FloatArray
 
 
-def curve_band(
-    ranking: ScoredLabels, cases: Sequence[Contamination | None], n_replicates: int, seed: int
-) -> CurveBand:
-    """Return bounds over all cases and any bootstrap replicates."""
+def curve_band(ranking: ScoredLabels, n_replicates: int, seed: int) -> CurveBand:
+    """Return bounds from bootstrap replicates of the curves."""
     grid = np.linspace(0.0, 1.0, 101)
-    small = ranking.merged(BAND_BLOCKS)
     rng = randomness.generator(seed, randomness.CURVES)
-    many = resampled(small, min(n_replicates, BAND_REPLICATES), rng) if n_replicates else None
-    bounds = []  # cases x (precision, TPR) x (low, high) x grid
-    for known in cases:
-        drawn = Curve.from_scored(small if many is None else many, known)
-        lines = map(np.atleast_2d, (drawn.recall, drawn.fpr, drawn.precision))
-        rows = [_on_grid(grid, *line) for line in zip(*lines, strict=True)]
-        bounds.append([np.quantile(of, [TAIL, 1 - TAIL], axis=0) for of in zip(*rows, strict=True)])
-    (low_p, low_t), (high_p, high_t) = np.min(bounds, 0)[:, 0], np.max(bounds, 0)[:, 1]
-    return CurveBand(grid, low_p, high_p, low_t, high_t)
+    drawn = resampled(ranking.merged(BAND_BLOCKS), min(n_replicates, BAND_REPLICATES), rng)
+    tpr = drawn.tp / drawn.n_positives[:, None]
+    fpr = drawn.fp / np.maximum(drawn.n_negatives, 1)[:, None]
+    precision = drawn.tp / np.maximum(drawn.tp + drawn.fp, 1)
+    curves = [_on_grid(grid, *rates) for rates in zip(tpr, fpr, precision, strict=True)]
+    bounds = [np.quantile(of, [TAIL, 1 - TAIL], axis=0) for of in zip(*curves, strict=True)]
+    return CurveBand(grid, *bounds[0], *bounds[1])
 
 
 def _on_grid(
@@ -146,13 +130,91 @@ def _on_grid(
     return precision[block], across
 
 
+def plot_curves(
+    files: Sequence[Evaluation], kind: Kind, n_replicates: int, seed: int, *, pu: bool
+) -> bytes:
+    """Plot the PR and ROC curves of all files, side by side; ``pu``: of P against U."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(8.4, 4.5 + 0.17 * len(files)), layout="constrained")
+        pr, roc = figure.subplots(1, 2)
+        for number, file in enumerate(files):
+            _draw_file(pr, roc, file, number, n_replicates, seed, pu)
+        finish_pr_and_roc(pr, roc, float(files[0].positive.mean()))
+        if pu:
+            ylabel = "known positives among predicted positives"
+            pr.set(ylabel=ylabel, title="Known positives recovered")
+            roc.set(xlabel="unlabeled rows predicted positive")
+        note = "dot: at the threshold"
+        if math.isnan(files[0].threshold):
+            note = "a ranking has no threshold"
+        if n_replicates:
+            note += "; shaded: pointwise 95% band"
+        figure.supxlabel(note, fontsize=8, color=GRAY)
+        return save_figure(figure, kind, margin=0.08)
+
+
+def _draw_file(
+    pr: Any, roc: Any, file: Evaluation, number: int, n_replicates: int, seed: int, pu: bool
+) -> None:
+    color, dashes = COLORS[number % len(COLORS)], DASHES[number % len(DASHES)]
+    style = {"color": color, "ls": dashes, "lw": 1.6}
+    ranking = ScoredLabels.from_scores(file.positive, file.scores)
+    curve = Points.from_scores(file.positive, file.scores).thinned()
+    # matplotlib would read $ as the start of a formula
+    name = pr_label = file.name.replace("$", r"\$")
+    if not pu:
+        pr_label += f": average precision {float(ranking.average_precision()):.3f}"
+    # drawn as steps, because average precision is the area under them
+    steps = [0, *curve.recall], [curve.precision[0], *curve.precision]
+    pr.step(*steps, where="pre", label=pr_label, **style)
+    label = f"{name}: area {float(ranking.roc_auc()):.3f}"
+    roc.plot([0, *curve.fpr, 1], [0, *curve.recall, 1], label=label, **style)
+    if n_replicates:
+        band = curve_band(ranking, n_replicates, seed)
+        shade = {"color": color, "alpha": 0.15, "lw": 0}
+        pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)
+        roc.fill_between(band.grid, band.tpr_low, band.tpr_high, **shade)
+    if not math.isnan(file.threshold):
+        mark = {"marker": "o", "ms": 6, "mfc": color, "mec": "white", "mew": 1.2, "zorder": 5}
+        table = Confusion.at(file.positive, file.scores, file.threshold)
+        precision = table.precision if table.tp + table.fp or not pu else 1.0
+        pr.plot([table.recall], [precision], **mark)
+        roc.plot([table.fp / (table.fp + table.tn)], [table.recall], **mark)
+
+
+def finish_pr_and_roc(pr: Any, roc: Any, chance: float) -> None:
+    """Add chance lines, labels, grids and legends to plots of PR and ROC curves."""
+    pr.plot([0, 1], [chance, chance], label=f"chance {chance:.3g}", **REFERENCE_LINE)
+    roc.plot([0, 1], [0, 1], label="chance 0.5", **REFERENCE_LINE)
+    pr.set(xlabel="recall", ylabel="precision", title="Precision and recall")
+    roc.set(xlabel="false-positive rate", ylabel="true-positive rate (recall)", title="ROC")
+    for axes in (pr, roc):
+        axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.02), aspect="equal")
+        axes.grid()
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, handlelength=3.2,
+            fontsize=8.5,
+        )  # fmt: skip
+
+
+def save_figure(figure: Any, kind: Kind, margin: float | None = None) -> bytes:
+    """Return the figure as the bytes of a file, without dates.
+
+    If a margin is given, in inches, the page is fitted to the drawing so that no title is cut off.
+    """
+    target = io.BytesIO()
+    metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    fitted = {} if margin is None else {"bbox_inches": "tight", "pad_inches": margin}
+    figure.savefig(target, format=kind, dpi=200, metadata=metadata[kind], **fitted)
+    return target.getvalue()
+
+
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Histograms of two classes' scores; the outermost bins include all values beyond them.
-
-    Decision values of ensembles are vote fractions between 0 and 1, or unbounded sums if all
-    members agree. For such values, about half of the bins cover 0 to 1 and the rest cover the sums.
-    """
+    """Histograms of two classes' scores; the outermost bins include all values beyond them."""
 
     edges: FloatArray
     positive: npt.NDArray[np.int64]
@@ -164,19 +226,8 @@ class Histogram:
         if not len(finite):
             finite = np.zeros(1)
         low, high = np.quantile(finite, [0.005, 0.995])
-        edges = np.linspace(low, high, HISTOGRAM_BINS + 1)
         if not high > low:
-            edges = np.linspace(low - 0.5, high + 0.5, HISTOGRAM_BINS + 1)
-        within = ((scores >= 0) & (scores <= 1))[positive].mean()
-        if high - low > VOTES_RANGE and within > VOTES_FRACTION:
-            n_below, n_above = (HISTOGRAM_BINS // 4 if far else 0 for far in (low < 0, high > 1))
-            n_within = HISTOGRAM_BINS - n_below - n_above
-            edges = np.concatenate(
-                [
-                    np.linspace(low, 0.0, n_below, endpoint=False),
-                    np.linspace(0.0, 1.0, n_within + 1),
-                    np.linspace(1.0, high, n_above + 1)[1:],
-                ]
-            )
-        clipped = np.clip(scores, edges[0], edges[-1])
+            low, high = low - 0.5, high + 0.5
+        edges = np.linspace(low, high, HISTOGRAM_BINS + 1)
+        clipped = np.clip(scores, low, high)
         return cls(edges, *(np.histogram(clipped[of], edges)[0] for of in (positive, ~positive)))

@@ -32,15 +32,15 @@ GRADED_BLOCKS = 1_000
 MAX_PAIRED_ROWS = 100_000
 PAIRED_BLOCKS = 200
 CHUNK_CELLS = 1 << 21
-TAIL = (1 - 0.95) / 2  # probability beyond either end of a 95 % interval
-NORMAL_QUANTILE = 1.959964  # half the width of a 95 % interval, in standard errors
+TAIL = (1 - 0.95) / 2  # probability beyond either end of a 95% interval
+NORMAL_QUANTILE = 1.959964  # half the width of a 95% interval, in standard errors
 
 Statistics: TypeAlias = Callable[[ScoredLabels], dict[str, FloatArray]]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the bounds of its 95 % interval."""
+    """A value and the bounds of its 95% interval."""
 
     value: float
     low: float
@@ -73,25 +73,11 @@ def clopper_pearson(count: int, total: int) -> Interval:
 
 def roc_auc_interval(known: FloatArray, unlabeled: FloatArray) -> Interval:
     """Return the ROC AUC of known positives against U, with DeLong's interval."""
-    found = _delong(placements(known, unlabeled), 1.0 - placements(unlabeled, known))
-    return Interval(found.value, max(0.0, found.low), min(1.0, found.high))
-
-
-def paired_auc_difference(
-    first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray]
-) -> Interval:
-    """Return the ROC AUC of the first ranking minus that of the second, with DeLong's interval.
-
-    Each ranking is given by the placements of its positives among the other rows and, for each of
-    the other rows, the fraction of positives above it.
-    """
-    return _delong(first[0] - second[0], first[1] - second[1])
-
-
-def _delong(above: FloatArray, below: FloatArray) -> Interval:
+    above, below = placements(known, unlabeled), 1.0 - placements(unlabeled, known)
     value = float(above.mean())
     error = float(np.sqrt(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below)))
-    return Interval(value, value - NORMAL_QUANTILE * error, value + NORMAL_QUANTILE * error)
+    low, high = value - NORMAL_QUANTILE * error, value + NORMAL_QUANTILE * error
+    return Interval(value, max(0.0, low), min(1.0, high))
 
 
 def placements(values: FloatArray, others: FloatArray) -> FloatArray:

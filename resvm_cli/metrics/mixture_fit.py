@@ -270,7 +270,7 @@ def joined_fits(parts: Sequence[Fits]) -> Fits:
 
 
 def wilson_bounds(counts: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
-    """Return Wilson's 95 % bounds on binomial fractions."""
+    """Return Wilson's 95% bounds on binomial fractions."""
     square = 1.959964**2
     middle = (counts + square / 2) / (total + square)
     width = np.sqrt(square * (counts * (total - counts) / total + square / 4)) / (total + square)

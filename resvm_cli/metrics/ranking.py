@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -162,7 +162,7 @@ class ScoredLabels:
             area = (self.positives * reached).sum(axis=-1) / (self.n_positives * most[..., 0])
         return np.asarray(area)
 
-    def areas(self) -> dict[str, Any]:
+    def areas(self) -> dict[str, FloatArray]:
         return {name: getattr(self, name)() for name in AREAS}
 
     def recovered_at(self, depth: float) -> FloatArray:

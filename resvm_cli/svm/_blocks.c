@@ -57,7 +57,7 @@ WIDEST static void fill_tanimoto(double *block, size_t height, size_t width, con
 
 /* The last bits of x + SHIFT are the integer nearest to x; power_of_two raises 2 to that power. */
 #define SHIFT 0x1.8p52
-#define UNDERFLOW -746.0 /* e^x is 0 for any smaller x */
+#define UNDERFLOW -708.0 /* e^x is set to 0 for any smaller x: 2^n would not be a normal number */
 
 static inline double power_of_two(double shifted)
 {
@@ -68,112 +68,51 @@ static inline double power_of_two(double shifted)
     return shifted;
 }
 
-/* Replaces each x <= 0 with e^x, accurate to one unit in the last place; NaN stays NaN. numpy has
- * vector code for this only with AVX-512; elsewhere it takes five times as long.
+/* e^x for x <= 0, accurate to one unit in the last place; NaN stays NaN. numpy has vector code for this
+ * only with AVX-512; elsewhere it takes five times as long.
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2, then a Taylor polynomial of degree 13, whose remainder is
- * below 2^-57. The power 2^n is applied in two steps, because it may be subnormal. */
+ * below 2^-57. */
 #define TIMES_PLUS(a, b, c) (fused ? __builtin_fma(a, b, c) : (a) * (b) + (c))
+
+static inline __attribute__((always_inline)) double exp_of(double x, int fused)
+{
+    const double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45; /* n * high is exact */
+    double shifted = x * 0x1.71547652b82fep0 + SHIFT, n = shifted - SHIFT;
+    double r = TIMES_PLUS(-n, ln2_low, x - n * ln2_high);
+    double q = 1.0 / 6227020800;
+    q = TIMES_PLUS(q, r, 1.0 / 479001600);
+    q = TIMES_PLUS(q, r, 1.0 / 39916800);
+    q = TIMES_PLUS(q, r, 1.0 / 3628800);
+    q = TIMES_PLUS(q, r, 1.0 / 362880);
+    q = TIMES_PLUS(q, r, 1.0 / 40320);
+    q = TIMES_PLUS(q, r, 1.0 / 5040);
+    q = TIMES_PLUS(q, r, 1.0 / 720);
+    q = TIMES_PLUS(q, r, 1.0 / 120);
+    q = TIMES_PLUS(q, r, 1.0 / 24);
+    q = TIMES_PLUS(q, r, 1.0 / 6);
+    q = TIMES_PLUS(q, r, 0.5);
+    double power = (1.0 + TIMES_PLUS(r * r, q, r)) * power_of_two(shifted);
+    uint64_t bits, kept = (uint64_t)(x < UNDERFLOW) - 1; /* no branch, so that it vectorizes */
+    memcpy(&bits, &power, sizeof bits);
+    bits &= kept;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
 
 static inline __attribute__((always_inline)) void fill_exp_by(double *at, size_t count, int fused)
 {
-    const double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45; /* n * high is exact */
-    for (size_t i = 0; i < count; i++) {
-        const double x = at[i];
-        double shifted = x * 0x1.71547652b82fep0 + SHIFT;
-        double n = shifted - SHIFT;
-        double r = TIMES_PLUS(-n, ln2_low, x - n * ln2_high);
-        double q = 1.0 / 6227020800;
-        q = TIMES_PLUS(q, r, 1.0 / 479001600);
-        q = TIMES_PLUS(q, r, 1.0 / 39916800);
-        q = TIMES_PLUS(q, r, 1.0 / 3628800);
-        q = TIMES_PLUS(q, r, 1.0 / 362880);
-        q = TIMES_PLUS(q, r, 1.0 / 40320);
-        q = TIMES_PLUS(q, r, 1.0 / 5040);
-        q = TIMES_PLUS(q, r, 1.0 / 720);
-        q = TIMES_PLUS(q, r, 1.0 / 120);
-        q = TIMES_PLUS(q, r, 1.0 / 24);
-        q = TIMES_PLUS(q, r, 1.0 / 6);
-        q = TIMES_PLUS(q, r, 0.5);
-        double half = n * 0.5 + SHIFT;
-        double rest = (n - (half - SHIFT)) + SHIFT;
-        double power = (1.0 + TIMES_PLUS(r * r, q, r)) * power_of_two(half) * power_of_two(rest);
-        uint64_t bits, kept = (uint64_t)(x < UNDERFLOW) - 1; /* no branch, so that it vectorizes */
-        memcpy(&bits, &power, sizeof bits);
-        bits &= kept;
-        memcpy(&at[i], &bits, sizeof bits);
-    }
+    for (size_t i = 0; i < count; i++)
+        at[i] = exp_of(at[i], fused);
 }
 
 #if HAS_EXP
-/* The same steps for eight numbers, with the same results, but one instruction rounds x / ln 2, one
- * applies 2^n, and one subtracts n * high, which is exact. */
-#define TIMES_R_PLUS(q, c) _mm512_fmadd_pd(q, r, _mm512_set1_pd(c))
-
-__attribute__((target("avx512f"), always_inline)) static inline __m512d exp_avx512(__m512d x)
+__attribute__((target("avx512f,avx512dq"))) static void fill_exp_avx512(double *at, size_t count)
 {
-    const __m512d ln2_high = _mm512_set1_pd(0x1.62e42fefa38p-1);
-    const __m512d ln2_low = _mm512_set1_pd(0x1.ef35793c7673p-45);
-    const __m512d quotient = _mm512_mul_pd(x, _mm512_set1_pd(0x1.71547652b82fep0));
-    const __m512d n = _mm512_roundscale_pd(quotient, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m512d r = _mm512_fnmadd_pd(n, ln2_low, _mm512_fnmadd_pd(n, ln2_high, x));
-    __m512d q = _mm512_set1_pd(1.0 / 6227020800);
-    q = TIMES_R_PLUS(q, 1.0 / 479001600);
-    q = TIMES_R_PLUS(q, 1.0 / 39916800);
-    q = TIMES_R_PLUS(q, 1.0 / 3628800);
-    q = TIMES_R_PLUS(q, 1.0 / 362880);
-    q = TIMES_R_PLUS(q, 1.0 / 40320);
-    q = TIMES_R_PLUS(q, 1.0 / 5040);
-    q = TIMES_R_PLUS(q, 1.0 / 720);
-    q = TIMES_R_PLUS(q, 1.0 / 120);
-    q = TIMES_R_PLUS(q, 1.0 / 24);
-    q = TIMES_R_PLUS(q, 1.0 / 6);
-    q = TIMES_R_PLUS(q, 0.5);
-    const __m512d rest = _mm512_fmadd_pd(_mm512_mul_pd(r, r), q, r);
-    const __mmask8 kept = _mm512_cmp_pd_mask(x, _mm512_set1_pd(UNDERFLOW), _CMP_NLT_UQ);
-    return _mm512_maskz_scalef_pd(kept, _mm512_add_pd(_mm512_set1_pd(1.0), rest), n);
+    fill_exp_by(at, count, 1);
 }
 
-static inline __mmask8 lanes_of(size_t count)
-{
-    return count < 8 ? (__mmask8)((1u << count) - 1) : 0xff;
-}
-
-__attribute__((target("avx512f"))) static void fill_exp_avx512(double *at, size_t count)
-{
-    for (size_t i = 0; i < count; i += 8) {
-        const __mmask8 lanes = lanes_of(count - i);
-        _mm512_mask_storeu_pd(at + i, lanes, exp_avx512(_mm512_maskz_loadu_pd(lanes, at + i)));
-    }
-}
-
-/* Combines fill_exponents and fill_exp, for eight numbers. */
-__attribute__((target("avx512f"), always_inline)) static inline __m512d
-rbf_avx512(__m512d dots, __m512d row_norms, double norm, double gamma)
-{
-    __m512d distance = _mm512_sub_pd(row_norms, _mm512_add_pd(dots, dots));
-    distance = _mm512_add_pd(distance, _mm512_set1_pd(norm));
-    distance = _mm512_max_pd(_mm512_setzero_pd(), distance); /* the second if it is NaN */
-    return exp_avx512(_mm512_mul_pd(distance, _mm512_set1_pd(-gamma)));
-}
-
-__attribute__((target("avx512f"))) static void fill_rbf_avx512(double *at, size_t width,
-                                                               const double *row_norms,
-                                                               double norm, double gamma)
-{
-    size_t i = 0;
-    for (; i + 8 <= width; i += 8)
-        _mm512_storeu_pd(at + i, rbf_avx512(_mm512_loadu_pd(at + i), _mm512_loadu_pd(row_norms + i),
-                                            norm, gamma));
-    if (i < width) {
-        const __mmask8 lanes = lanes_of(width - i);
-        const __m512d dots = _mm512_maskz_loadu_pd(lanes, at + i);
-        const __m512d norms = _mm512_maskz_loadu_pd(lanes, row_norms + i);
-        _mm512_mask_storeu_pd(at + i, lanes, rbf_avx512(dots, norms, norm, gamma));
-    }
-}
-
-__attribute__((target("avx2,fma"))) static void fill_exp_fma(double *at, size_t count)
+__attribute__((target("avx2,fma"))) static void fill_exp_avx2(double *at, size_t count)
 {
     fill_exp_by(at, count, 1);
 }
@@ -183,26 +122,13 @@ __attribute__((target("avx2,fma"))) static void fill_exp_fma(double *at, size_t 
 static void fill_exp(double *at, size_t count)
 {
 #if HAS_EXP
-    if (__builtin_cpu_supports("avx512f"))
+    if (__builtin_cpu_supports("avx512dq"))
         fill_exp_avx512(at, count);
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        fill_exp_fma(at, count);
+        fill_exp_avx2(at, count);
     else
 #endif
         fill_exp_by(at, count, 0);
-}
-
-/* Replaces the dot products in a line of a block with rbf kernel values. */
-static void fill_rbf(double *at, size_t width, const double *row_norms, double norm, double gamma)
-{
-#if HAS_EXP
-    if (__builtin_cpu_supports("avx512f")) {
-        fill_rbf_avx512(at, width, row_norms, norm, gamma);
-        return;
-    }
-#endif
-    fill_exponents(at, 1, width, row_norms, &norm, gamma);
-    fill_exp(at, width);
 }
 
 static const char bad_starts[] = "starts does not fit: it must ascend within the range of entries";
@@ -251,7 +177,8 @@ static const char *add_rbf_values(double *block, size_t height, size_t width,
     struct uses own = *uses;
     for (size_t line = 0; line < height && !wrong; line++) {
         double *at = block + line * width;
-        fill_rbf(at, width, row_norms, support_norms[line], gamma);
+        fill_exponents(at, 1, width, row_norms, support_norms + line, gamma);
+        fill_exp(at, width);
         own.starts = uses->starts + line;
         wrong = add_weighted(at, 1, width, &own);
     }
@@ -331,13 +258,6 @@ static const char bad_numbers[] = "numbers does not fit starts: there is no such
 
 typedef double step_sums __attribute__((vector_size(STEP * sizeof(double))));
 
-#ifdef __clang__
-#define SHUFFLED(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-typedef int64_t step_places __attribute__((vector_size(STEP * sizeof(int64_t))));
-#define SHUFFLED(a, b, ...) __builtin_shuffle(a, b, (step_places){__VA_ARGS__})
-#endif
-
 /* Feature weights: each tile of members (and each step after the tiles) has one line per feature, so
  * that numbers that are read together are stored together. places[index] is a feature's line. If the
  * feature has none, it is negative, or the index is not below `reach`. */
@@ -407,38 +327,13 @@ static const char *place_rows(const struct rows *rows, const struct weights *wei
     return wrong;
 }
 
-/* Writes STEP lines of STEP numbers as columns, `width` numbers apart. */
-static inline __attribute__((always_inline)) void write_columns(step_sums *a, double *columns,
-                                                                size_t width)
-{
-    step_sums b[STEP];
-    for (int i = 0; i < STEP; i += 2) {
-        b[i] = SHUFFLED(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-        b[i + 1] = SHUFFLED(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-    }
-    for (int half = 0; half < STEP; half += 4)
-        for (int i = half; i < half + 2; i++) {
-            a[i] = SHUFFLED(b[i], b[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            a[i + 2] = SHUFFLED(b[i], b[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-    for (int i = 0; i < STEP / 2; i++) {
-        b[i] = SHUFFLED(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        b[i + 4] = SHUFFLED(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    }
-    for (int i = 0; i < STEP; i++)
-        memcpy(columns + (size_t)i * width, &b[i], sizeof b[i]);
-}
-
 /* Writes sums of rows by STEP members: one line per row or, by_member, as columns. The lines or columns
  * are `width` numbers apart. */
-static inline __attribute__((always_inline)) void write_step(step_sums *found, size_t count,
+static inline __attribute__((always_inline)) void write_step(const step_sums *found, size_t count,
                                                              int by_member, double *sums,
                                                              size_t width)
 {
-    size_t i = 0;
-    for (; by_member && i + STEP <= count; i += STEP)
-        write_columns(found + i, sums + i, width);
-    for (; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (by_member)
             for (size_t k = 0; k < STEP; k++)
                 sums[k * width + i] = found[i][k];
@@ -698,31 +593,6 @@ static const char *add_statistics(const int32_t *indices, const double *values, 
         squares[index] += difference * difference;
         low[index] = value < low[index] ? value : low[index];
         high[index] = value > high[index] ? value : high[index];
-    }
-    return NULL;
-}
-
-/* A hash of a value and a number (splitmix64). */
-static inline uint64_t hash_of(uint64_t number, double value)
-{
-    uint64_t mixed;
-    memcpy(&mixed, &value, sizeof mixed);
-    mixed ^= (number + 1) * 0x9E3779B97F4A7C15u;
-    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9u;
-    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EBu;
-    return mixed ^ mixed >> 31;
-}
-
-/* Adds up the hashes of entries by row, so that rows of equal content have equal sums. */
-static const char *add_hashes(const struct rows *rows, uint64_t *of_rows)
-{
-    for (size_t row = 0; row < rows->count; row++) {
-        size_t first, last;
-        const char *wrong = bounds(rows, row, &first, &last);
-        if (wrong)
-            return wrong;
-        for (size_t entry = first; entry < last; entry++)
-            of_rows[row] += hash_of((uint32_t)rows->indices[entry], rows->values[entry]);
     }
     return NULL;
 }
@@ -1052,18 +922,6 @@ FUNCTION(summarize, IN(INT32, "indices"), IN(FLOAT64, "values"), OUT(FLOAT64, "s
     return add_statistics(a[0].data, a[1].data, a[1].count, a[2].data, a[2].count / 6);
 }
 
-FUNCTION(hash, ROWS, OUT(UINT64, "of_rows"))
-{
-    const struct argument *a = call->given;
-    struct rows rows;
-    const char *wrong = take_rows(a, &rows);
-    if (wrong)
-        return wrong;
-    if (a[3].count != rows.count)
-        return "of_rows does not fit starts";
-    return add_hashes(&rows, a[3].data);
-}
-
 static PyObject *call_iterations(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(args))
 {
     long long count = iterations;
@@ -1109,7 +967,6 @@ static PyMethodDef methods[] = {
     METHOD(summarize,
            "Add entries to the statistics of their features, in six lines of one number per feature:\n"
            "count, first value, sums of the differences from it and of their squares, lowest, highest."),
-    METHOD(hash, "Add the hashes of entries to the sums of their rows."),
     {"iterations", call_iterations, METH_NOARGS,
      "Return the number of iterations in this thread's last LIBSVM call, and reset it."},
     {"print_function", call_print_function, METH_NOARGS,

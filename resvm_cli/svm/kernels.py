@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.errors import DataError, Message
+from resvm_cli.errors import DataError
 from resvm_cli.parameters import (
     FEATURE_KERNELS,
     KERNEL_NAMES,
@@ -91,7 +91,7 @@ class Kernel:
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Kernel:
-        """Read a kernel from its entry in the manifest; raise ValueError if it is invalid."""
+        """Read from the manifest; raise ValueError, KeyError or TypeError if it is invalid."""
         kernel = cls(
             content["name"],
             gamma=float(content.get("gamma", 0.0)),
@@ -118,7 +118,7 @@ class Kernel:
             raise DataError(
                 f"feature {rows.indices[entry]} is {rows.values[entry]:g} in some row, but the"
                 " minmax kernel compares counts, which are never negative",
-                Message("omit {scale}, or choose another {kernel}"),
+                "omit `scale`, or choose another `kernel`",
             )
         return np.bincount(rows.row_numbers, rows.values, len(rows)).astype(float)
 

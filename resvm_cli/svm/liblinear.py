@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from resvm_cli.errors import Message, SolverError
+from resvm_cli.errors import SolverError
 from resvm_cli.rows import Columns, IntArray, Rows
 from resvm_cli.svm.libsvm import (
     PRINT_FUNCTION,
@@ -83,7 +83,7 @@ class LinearTrainer:
         self.features = columns.present
         self._bias_index = len(self.features) + 1
         if self._bias_index >= 2**31 - 1:
-            raise SolverError("too many features for LIBLINEAR", Message("use {solver:libsvm}"))
+            raise SolverError("too many features for LIBLINEAR", ("use `solver='libsvm'`"))
         self._norms = np.sqrt(rows.squared_norms())
         placed = columns.placed(rows)
         renumbered = Rows(placed.indptr, placed.indices + np.int32(1), placed.values)

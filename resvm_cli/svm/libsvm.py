@@ -24,8 +24,9 @@ import numpy as np
 
 from resvm_cli.errors import SolverError
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray, IntArray, Rows
+from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import _blocks
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
 
 if TYPE_CHECKING:
@@ -283,10 +284,33 @@ def use_threads(count: int) -> None:
 
 
 def train(problem: Problem, nodes: NodeArray, positive: IntArray, unlabeled: IntArray) -> Solution:
-    bag = np.concatenate([positive, unlabeled])
-    pointers, labels = nodes.pointers(bag), bag_labels(len(positive), len(bag))
-    described = _Problem(len(bag), labels.ctypes.data, pointers.ctypes.data)
-    kernel = problem.kernel
+    """Train on a bag of these rows, whose kernel values LIBSVM computes one by one."""
+    pointers = nodes.pointers(np.concatenate([positive, unlabeled]))
+    found = _train(problem, problem.kernel, pointers, len(positive))
+    require_sound(len(found.support), np.append(found.coefficients, found.rho))
+    return found
+
+
+def train_on_values(
+    problem: Problem, values: FloatArray, numbers: IntArray, n_positive: int
+) -> Solution:
+    """Train on a bag, given the kernel values between all rows; the solution may be unsound."""
+    rows = distinct(numbers)
+    # what LIBSVM reads of a precomputed row: its serial number, then its values by serial number
+    nodes = np.zeros((len(rows), len(rows) + 2), NODE)
+    nodes["index"] = [*range(len(rows) + 1), -1]
+    nodes["value"][:, 0] = np.arange(1, len(rows) + 1)
+    nodes["value"][:, 1:-1] = values[np.ix_(rows, rows)]
+    lines = nodes.ctypes.data + np.searchsorted(rows, numbers) * nodes.strides[0]
+    use_threads(1)  # looking up values is too little work to share
+    return _train(problem, Kernel("precomputed"), lines.astype(np.uintp), n_positive)
+
+
+def _train(
+    problem: Problem, kernel: Kernel, pointers: npt.NDArray[np.uintp], n_positive: int
+) -> Solution:
+    labels = bag_labels(n_positive, len(pointers))
+    described = _Problem(len(pointers), labels.ctypes.data, pointers.ctypes.data)
     parameter = _Parameter(
         svm_type=C_SVC,
         kernel_type=kernel.number,
@@ -307,5 +331,5 @@ def train(problem: Problem, nodes: NodeArray, positive: IntArray, unlabeled: Int
         support = copied_numbers(model.sv_indices, model.l, np.int32).astype(np.int64) - 1
         coefficients = copied_numbers(model.sv_coef[0], model.l, np.float64)
         rho = float(model.rho[0])
-    require_sound(len(support), np.append(coefficients, rho))
-    return Solution(support, coefficients, rho, _blocks.iterations() < iteration_limit(len(bag)))
+    converged = _blocks.iterations() < iteration_limit(len(pointers))
+    return Solution(support, coefficients, rho, converged)

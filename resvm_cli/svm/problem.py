@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from resvm_cli.errors import Message, SolverError
+from resvm_cli.errors import SolverError
 from resvm_cli.parameters import ScalingName, SolverName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
@@ -31,6 +31,7 @@ class Problem:
     relevance_power: float | None = None  # None: features are not weighted
     n_negative: int = 0  # the number of known negatives at the end of ``unlabeled``
     c_neg: float = 0.0
+    by_libsvm: bool = False  # call LIBSVM even where our solver has the same solution, to the bit
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +63,10 @@ def require_sound(n_support: int, numbers: FloatArray) -> None:
     if n_support == 0:
         raise SolverError(
             "LIBSVM stopped without any support vectors",
-            Message("lower {tolerance}, or scale the features if kernel values overflow"),
+            "lower `tolerance`, or scale the features if kernel values overflow",
         )
     if not np.isfinite(numbers).all():
         raise SolverError(
             "LIBSVM returned numbers that are not finite",
-            Message("scale the features, or lower {c_unl}, {gamma}, {coef0} or {degree}"),
+            "scale the features, or lower `c_unl`, `gamma`, `coef0` or `degree`",
         )

@@ -183,12 +183,9 @@ class BagRows:
             return None
         if len(numbers) > MAX_MATRIX_ROWS:
             raise ParameterError(
-                "a bag has {n_rows:,} rows, but the limit for the {name} kernel is {limit:,}: all"
-                " kernel values must fit in memory",
-                "use {method:resvm}, or smaller bags ({n_pos}, {n_unl})",
-                n_rows=len(numbers),
-                limit=MAX_MATRIX_ROWS,
-                name=kernel.name,
+                f"a bag has {len(numbers):,} rows, but the limit for the {kernel.name} kernel is"
+                f" {MAX_MATRIX_ROWS:,}: all kernel values must fit in memory",
+                "use `method='resvm'`, or smaller bags (`n_pos`, `n_unl`)",
             )
         rows, features = self._numbered.rows, self._numbered.features
         marks = np.zeros(len(features), bool)

@@ -2,11 +2,13 @@
 
 LIBSVM itself takes precomputed values as nodes and looks up each one by serial number. Here the
 values are laid out for vector instructions (smo.h). A call solves all its problems without holding
-the GIL, so threads do not wait for each other even if a problem takes only 0.1 ms.
+the GIL, so threads do not wait for each other even if a problem takes only 0.1 ms. docs/solver.md
+compares the two.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ import numpy as np
 
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
-from resvm_cli.svm import _blocks
+from resvm_cli.svm import _blocks, libsvm
 from resvm_cli.svm.problem import (
     Problem,
     Solution,
@@ -104,9 +106,11 @@ class Solved:
 def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]]) -> Solved:
     """Train SVMs on bags of rows, given the kernel values between all rows.
 
-    Each line of ``problems`` has one problem per bag. Only the problems' penalties, tolerances and
-    cache size are used.
+    Each line of ``problems`` has one problem per bag. Only the problems' penalties, tolerances,
+    cache size and ``by_libsvm`` are used.
     """
+    if problems[0][0].by_libsvm:
+        return _solve_by_libsvm(values, bags, problems)
     shape = len(problems), len(bags)
     cache_mb = problems[0][0].cache_mb
     settings = np.array(
@@ -121,3 +125,25 @@ def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]])
     _blocks.solve(*given, settings, lines, coefficients, rhos, steps)
     limits = np.array([iteration_limit(int(count)) for count in np.diff(bags.starts)])
     return Solved(bags, coefficients, rhos, steps < limits)
+
+
+def solve_bag(values: FloatArray, bag: IntArray, n_positive: int, problem: Problem) -> Solution:
+    """Train one SVM on the rows of a bag, P first, given the kernel values between all rows."""
+    bags = Bags.from_parts([(bag[:n_positive], bag[n_positive:])], [problem.n_negative])
+    solved = solve(values, bags, [[problem]])
+    solved.require_sound(0)
+    return solved.solution(0)
+
+
+def _solve_by_libsvm(
+    values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]]
+) -> Solved:
+    coefficients = np.zeros((len(problems), len(bags.numbers)))
+    rhos, converged = np.empty((2, len(problems), len(bags)))
+    for bag, (first, last) in enumerate(itertools.pairwise(bags.starts.tolist())):
+        numbers, n_positive = bags.numbers[first:last], int(bags.n_positive[bag])
+        for line, some in enumerate(problems):
+            found = libsvm.train_on_values(some[bag], values, numbers, n_positive)
+            coefficients[line, first + found.support] = found.coefficients
+            rhos[line, bag], converged[line, bag] = found.rho, found.converged
+    return Solved(bags, coefficients, rhos, converged > 0)

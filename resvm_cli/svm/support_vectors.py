@@ -341,7 +341,7 @@ class _Users:
         return starts, self._index.members, self._index.coefficients
 
 
-class Weights:
+class LinearPool:
     """Linear members as weight vectors over the features that any member uses."""
 
     rows_multiple = 1
@@ -406,7 +406,7 @@ def _aligned(size: int) -> FloatArray:
 
 
 class _Tiles:
-    """A dense pool laid out for multiplication by sparse rows, like ``Weights``."""
+    """A dense pool laid out for multiplication by sparse rows, like ``LinearPool``."""
 
     def __init__(self, rows: Rows, n_columns: int, padding: int) -> None:
         self._n_columns = n_columns

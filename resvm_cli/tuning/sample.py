@@ -18,30 +18,36 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.errors import Message, ParameterError, ResvmError, SolverError
-from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.feature_weights import FeatureBins
-from resvm_cli.model.members import fit, rows_drawn
-from resvm_cli.model.model_plan import require_negatives
-from resvm_cli.model.pu_data import PositiveWeights, PUData
-from resvm_cli.model.setting_plan import Plan, gamma_scale, require_weighted_draws, resolve_defaults
-from resvm_cli.parameters import MethodName, ScalingName
+from resvm_cli.data.pudata import PositiveWeights, PUData
+from resvm_cli.ensemble.ensemble import Predictor
+from resvm_cli.ensemble.members import fit, rows_drawn
+from resvm_cli.ensemble.plan import (
+    CACHE_MB,
+    SettingPlan,
+    gamma_scale,
+    require_negatives,
+    require_weighted_draws,
+    resolve_defaults,
+)
+from resvm_cli.ensemble.relevance import FeatureBins
+from resvm_cli.ensemble.resource_budget import (
+    MemoryEstimate,
+    bag_bytes,
+    held_bytes,
+)
+from resvm_cli.errors import ParameterError, ResvmError, SolverError
+from resvm_cli.parameters import ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
-from resvm_cli.running.run import Run
+from resvm_cli.run import Run
 from resvm_cli.svm import _blocks, smo
 from resvm_cli.svm.kernels import Kernel, exp_in_place
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
 from resvm_cli.svm.support_vectors import SupportIndex
-from resvm_cli.training.resource_budget import (
-    MemoryEstimate,
-    bag_bytes,
-    held_bytes,
-    limit_too_small,
-)
-from resvm_cli.tuning.search import TuningSettings, informed_candidates, informed_settings
-from resvm_cli.tuning.space import Candidate, Space, axes_of, default_space
+from resvm_cli.threads import available_memory
+from resvm_cli.tuning.candidates import SearchOptions, informed_candidates, informed_settings
+from resvm_cli.tuning.space import Candidate, Space, default_space
 
 BYTES_PER_PAIR = 16  # one double for a dot product and one for a kernel value
 
@@ -69,11 +75,8 @@ class Folds:
             units, which = len(np.unique(groups[:n_positives])), "groups among the rows of P"
         if n_folds > units:
             raise ParameterError(
-                "{folds} is {n_folds}, but there are only {units} {which}",
-                "use {folds:" + str(max(2, units)) + "} or fewer, or {oob:True}",
-                n_folds=n_folds,
-                units=units,
-                which=which,
+                f"`folds` is {n_folds}, but there are only {units} {which}",
+                f"use `folds={max(2, units)}` or fewer",
             )
         bits = randomness.run_bits(seed, randomness.FOLDS)
         if groups is not None:
@@ -123,10 +126,6 @@ class SharedKernels:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedKernels, (self.positives, self.unlabeled, self._gram_mb, self.gamma)
-
-    def unshared(self) -> SharedKernels:
-        """Return the same rows without shared kernel values."""
-        return SharedKernels(self.positives, self.unlabeled, 0.0, self.gamma)
 
     @contextmanager
     def trainer(
@@ -281,10 +280,10 @@ class TuningSample:
         return self.scaled[None]
 
     @classmethod
-    def from_data(cls, data: PUData, settings: TuningSettings, run: Run) -> TuningSample:
+    def from_data(cls, data: PUData, settings: SearchOptions, run: Run) -> TuningSample:
         """Take all of P and draw a sample of U."""
-        for method in settings.methods if data.positive_weights is not None else ():
-            require_weighted_draws(method)
+        if data.positive_weights is not None:
+            require_weighted_draws(settings.base.method)
         require_negatives(settings.base, data)
         n_pos, n_unl = len(data.positives), data.n_unlabeled
         bits = randomness.run_bits(settings.base.seed, randomness.JUDGED_UNLABELED)
@@ -299,11 +298,9 @@ class TuningSample:
             return SharedKernels(*rows, settings.gram_mb, gamma)
 
         if n_drawn < n_unl:
-            text = (
-                "candidates are scored on {n:,} of {n_unl:,} rows of U, drawn at random; {max_unl}"
-                " sets this number"
+            run.note(
+                f"candidates are scored on {n_drawn:,} of {n_unl:,} rows of U, drawn at random"
             )
-            run.remark(Message(text, n=n_drawn, n_unl=n_unl))
         groups = data.groups()
         kept = np.concatenate([np.arange(n_pos), n_pos + numbers])
         groups = None if groups is None else groups[kept]
@@ -329,25 +326,21 @@ class TuningSample:
         """The number of rows of U and known negatives."""
         return len(self.kernels.unlabeled)
 
-    def largest_bag(self, settings: TuningSettings) -> int:
+    def largest_bag(self, settings: SearchOptions) -> int:
         """Return the largest number of rows that a bag can have, even after ranges are extended."""
+        candidates = [self.space(settings).largest(extended=not settings.no_extend)]
         if settings.search == "informed":
             candidates = self.informed(settings)
-        else:
-            candidates = [
-                self.space(method, settings).largest(extended=not settings.no_extend)
-                for method in settings.methods
-            ]
         return max(self.plan(candidate, settings).bag_size for candidate in candidates)
 
     def plan(
         self,
         candidate: Candidate,
-        settings: TuningSettings,
+        settings: SearchOptions,
         sizes: tuple[int, int, int] | None = None,
         seed: int = 0,
         weights: PositiveWeights | None = None,
-    ) -> Plan:
+    ) -> SettingPlan:
         """Return the plan for this many rows of P, U and known negatives, by default for all."""
         n_pos, n_unl, n_neg = sizes or (self.rows_pos, self.rows_unl, self.rows_neg)
         params = candidate.parameters(settings.base, settings.scored_members, n_pos, n_unl)
@@ -357,30 +350,23 @@ class TuningSample:
             rows_neg=n_neg,
         )
 
-    def space(self, method: MethodName, settings: TuningSettings) -> Space:
-        """Return ranges for the smallest P and U that this method's candidates are trained on."""
+    def space(self, settings: SearchOptions) -> Space:
+        """Return ranges for the smallest P and U that candidates are trained on."""
         n_pos, n_unl = self.rows_pos, self.rows_unl
         if not settings.oob:
             folds = self.folds.numbers
             n_pos -= int(np.bincount(folds[: self.rows_pos]).max())
             n_unl -= int(np.bincount(folds[self.rows_pos :][:n_unl]).max())
-        axes = settings.axes
-        if len(settings.methods) > 1:  # a range applies to the methods that have the parameter
-            axes = tuple(axis for axis in axes if axis.name in axes_of(method))
+        base = settings.base
         return default_space(
-            method,
-            settings.base.kernel,
-            n_pos,
-            n_unl,
-            self.kernels.gamma,
-            axes,
+            base.method, base.kernel, n_pos, n_unl, self.kernels.gamma, settings.axes
         )
 
-    def informed(self, settings: TuningSettings) -> list[Candidate]:
+    def informed(self, settings: SearchOptions) -> list[Candidate]:
         """Return settings that work well on most data, the untuned one first."""
         return informed_candidates(
-            informed_settings(settings.base, settings.fixed, quantiles="quantile" in self.scaled),
-            self.space("resvm", settings),
+            informed_settings(settings.base, quantiles="quantile" in self.scaled),
+            self.space(settings),
             self.rows_pos,
             self.rows_unl,
             {kind: each.gamma for kind, each in self.scaled.items()},
@@ -388,32 +374,17 @@ class TuningSample:
         )
 
 
-def within_memory(
-    data: PUData, sample: TuningSample, settings: TuningSettings, run: Run
-) -> tuple[TuningSample, Run]:
-    """Return the sample and the run, reduced to fit into the memory limit."""
+def within_memory(data: PUData, sample: TuningSample, settings: SearchOptions, run: Run) -> Run:
+    """Return the run with as many threads as the memory at hand allows."""
     kernels = sample.kernels
-    if run.memory_mb is None:
-        return sample, replace(run, jobs=run.workers())
     held = held_bytes(data, len(kernels.positives), len(kernels.unlabeled))
     bag = sample.largest_bag(settings)
-    matrix = 8.0 * (len(kernels.positives) + len(kernels.unlabeled)) ** 2
-    cache = min(settings.base.cache_mb * 1e6, 8.0 * bag**2)
+    by_libsvm = settings.base.solver == "libsvm"
+    estimate = MemoryEstimate(held, bag_bytes(data, bag, bag, CACHE_MB, by_libsvm))
     if kernels.shares_kernels:
-        shared = MemoryEstimate(held + len(sample.scaled) * matrix, matrix + cache)
-        if threads := shared.threads_within(run.memory_mb, run.workers()):
-            return sample, replace(run, jobs=threads)
-    apart = MemoryEstimate(held, bag_bytes(data, bag, bag, settings.base.cache_mb))
-    threads = apart.threads_within(run.memory_mb, run.workers())
-    if not threads:
-        raise limit_too_small(run, apart, "fewer rows ({max_unl})")
-    if kernels.shares_kernels:
-        run.notice(
-            Message(
-                "{memory_mb} is too small for candidates to share kernel values; computing them for"
-                " each bag takes longer, and scores may differ in the last digits"
-            )
-        )
-        scaled = {kind: each.unshared() for kind, each in sample.scaled.items()}
-        sample = replace(sample, scaled=scaled)
-    return sample, replace(run, jobs=threads)
+        matrix = 8.0 * len(kernels.rows) ** 2
+        cache = min(CACHE_MB * 1e6, 8.0 * bag**2)
+        nodes = 16.0 * bag**2 if by_libsvm else 0.0
+        estimate = MemoryEstimate(held + len(sample.scaled) * matrix, matrix + cache + nodes)
+    threads = estimate.threads_within(available_memory(), run.workers())
+    return replace(run, jobs=max(1, threads))

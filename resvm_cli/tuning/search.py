@@ -1,402 +1,395 @@
-"""How hyperparameters are searched, which settings are tried, and which trials are chosen.
+"""The search for settings: score candidates in threads, log the trials, choose what is pooled.
 
-A search is a generator: it yields candidates and is sent their trials. Nothing here trains members
-or accesses files, so a search can be resumed by replaying its trials. An optimum on the edge of the
-searched region is not accepted (paper, section 4). Ties are broken by cost: the smaller bag wins,
-then the smaller penalty, then the earlier trial.
-
-No single setting is best on all data, and the setting with the best out-of-bag score is often best
-only by chance. Therefore, an informed search scores a fixed list of settings that work well on most
-data, with few members each. It then pools the best settings, weighted by their scores (see
-docs/quality.md for the figures).
+``tune`` logs every trial in order, so that it can be resumed by replaying the log. Training scores
+informed settings out of bag, on rows in memory.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import asdict, field, replace
-from typing import Any, TypeAlias
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+from typing import Any
 
-import numpy as np
-
-from resvm_cli import randomness
-from resvm_cli.errors import Message, ParameterError
-from resvm_cli.model.setting_plan import (
-    DEFAULT_FRACTION,
-    DEFAULT_RATIO,
-    DEFAULT_W_POS,
-    default_n_pos,
-)
-from resvm_cli.parameter_types import Parameter, check_values
-from resvm_cli.parameters import (
-    FEATURE_KERNELS,
-    METHOD_NAMES,
-    METHOD_TABLE,
-    RELEVANCE,
-    SHARED_NAMES,
-    TUNED_METHOD,
-    TUNING_TABLE,
-    MethodName,
-    MethodParameters,
-    ScalingName,
-    TuningParameters,
-)
+from resvm_cli import __version__
+from resvm_cli import threads as parallel
+from resvm_cli.data.json_files import RunDirectory
+from resvm_cli.data.pu_input import TrainingInput
+from resvm_cli.data.pudata import PUData
+from resvm_cli.data.pufiles import PUFiles
+from resvm_cli.ensemble.plan import default_n_pos, require_weighted_draws
+from resvm_cli.errors import DataError, Interrupted, ResvmError
+from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, Params, RuleName
 from resvm_cli.records import dataclass
+from resvm_cli.run import Run
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.training.choice import method_parameters
-from resvm_cli.tuning.space import AXIS_NAMES, Axis, Candidate, Space, parse_axis
+from resvm_cli.svm.libsvm import silenced
+from resvm_cli.tuning.candidates import (
+    DEFAULT_MEMBERS,
+    INFORMED,
+    MAX_SETTINGS,
+    SCREENING_MEMBERS,
+    Outcome,
+    Pooled,
+    Scores,
+    SearchOptions,
+    Trial,
+    pooled,
+    search,
+)
+from resvm_cli.tuning.choice import best_json
+from resvm_cli.tuning.sample import TuningSample, within_memory
+from resvm_cli.tuning.space import Axis, Candidate
+from resvm_cli.tuning.validation import CandidateScorer
 
-DEFAULT_MEMBERS = 50
-SCREENING_MEMBERS = 8  # members used to score an informed candidate
-MAX_SETTINGS = 6  # per committee; a larger one takes longer and is no better
-# Defaults of an informed search: the criterion for ranking settings, how many rows of U are scored,
-# and how much memory kernel values may take.
-INFORMED: dict[str, Any] = {
-    "search": "informed",
-    "metric": "roc_auc_of_mean",
-    "max_unl": 1500,
-    "gram_mb": 150.0,
-}
-TUNING_NAMES = ("method", *SHARED_NAMES, *AXIS_NAMES, *TUNING_TABLE, "scale")
-EXTENSION_TRIALS = 5  # an extension draws 1/5 of the initial number of trials per edge
-TEMPERATURE = 0.02  # of the softmax weights; a lower one favors the best settings more
-SETTING_MEMBERS = 15  # members per setting of a committee
-SINGLE_ERRORS = 3.0  # standard errors by which the best must beat the untuned setting
+TRIALS, TIMINGS, BEST = "trials.jsonl", "timings.jsonl", "best.json"
+MAX_BATCH = 8  # candidates with the same kernel that one thread trains together
 
 
-@dataclass(frozen=True, kw_only=True)
-class TuningSettings(TuningParameters):
-    """The parameters of tuning, with the methods and ranges to search."""
+def _recorded_scores(record: dict[str, Any], metric: str) -> Scores | None:
+    """Return the scores of a logged trial, or None if any of them is not a number."""
+    values = record.get("values")
+    if not isinstance(values, dict) or metric not in values:
+        return None
+    names = ("deviation", "recall", "fraction_positive", "n_judged")
+    numbers = [*values.values(), *(record.get(name, "") for name in names)]
+    if not all(map(_is_number, numbers)):
+        return None
+    return Scores(values, **{name: record[name] for name in names})
 
-    methods: tuple[MethodName, ...] = ("resvm",)
-    base: MethodParameters = field(default_factory=MethodParameters)  # shared by all candidates
-    axes: tuple[Axis, ...] = ()
-    fixed: tuple[str, ...] = ()  # the parameters in base that the user chose
-    max_extensions: int = 3  # how many times ranges may be extended
-    gram_mb: float = 1024.0  # memory for kernel values that candidates share
 
-    @property
-    def tries_quantiles(self) -> bool:
-        """Whether informed candidates also try scaling by quantiles."""
-        scalable = self.base.kernel in FEATURE_KERNELS and "scale" not in self.fixed
-        return self.search == "informed" and scalable
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not abs(value) > 2**53  # nan is allowed
 
-    @property
-    def scored_members(self) -> int:
-        """The number of members used to score a candidate."""
-        n_models = self.n_models or DEFAULT_MEMBERS
-        return min(n_models, SCREENING_MEMBERS) if self.search == "informed" else n_models
 
-    def check(self) -> None:
-        """Reject settings that cannot work, before any file is read."""
-        self.base.check()
-        check_values(self, TUNING_TABLE)
-        if self.oob and set(self.methods) != {"resvm"}:
-            raise ParameterError(
-                "{oob:True} works only for resvm: bagging and cwsvm put every known positive into"
-                " every bag",
-                "leave {oob} out to use cross-validation",
+@dataclass(eq=False)
+class TrialLog:
+    """The finished trials in order, in memory and optionally in a directory to resume from."""
+
+    settings: SearchOptions
+    run: Run
+    directory: RunDirectory | None = None
+    records: Sequence[dict[str, Any]] = ()  # of an earlier run
+    trials: list[Trial] = field(default_factory=list)
+    n_repeated: int = 0
+    _best: float | None = None
+    _expected: int = 0
+
+    def expect(self, count: int) -> None:
+        self._expected += count
+        self.tick()
+
+    def tick(self) -> None:
+        stage = "tuning"
+        if self.directory is not None and self._best is not None:
+            stage += f", best {self.settings.metric} {self._best:.4f}"
+        self.run.progress(stage, len(self.trials), self._expected)
+
+    def recorded(self, candidate: Candidate) -> Trial:
+        """Return the next trial from the log of an earlier run."""
+        number = len(self.trials)
+        record = self.records[number]
+        trial = self._from_record(candidate, record)
+        if trial.record != record or (trial.scores is None and type(trial.error) is not str):
+            assert self.directory is not None
+            raise DataError(
+                f"{self.directory.path}/{TRIALS}:{number + 1}: not the expected trial",
+                "start over with another `path`",
             )
-        if self.search == "informed" and set(self.methods) != {"resvm"}:
-            raise ParameterError(
-                "{search:informed} works only for resvm", "use {search:random} or grid"
-            )
+        self.n_repeated += 1
+        self._add(trial)
+        return trial
+
+    def _from_record(self, candidate: Candidate, record: dict[str, Any]) -> Trial:
+        scores = None if "error" in record else _recorded_scores(record, self.settings.metric)
+        return self.trial(candidate, scores, record.get("error"))
+
+    def trial(self, candidate: Candidate, scores: Scores | None, error: str | None) -> Trial:
+        score = None if scores is None else scores.values[self.settings.metric]
+        members = self.settings.scored_members
+        return Trial(len(self.trials), candidate, members, score, scores, error)
+
+    def finished(self, trial: Trial, seconds: float) -> None:
+        if self.directory is not None:
+            self.directory.append(TRIALS, trial.record)
+            self.directory.append(TIMINGS, {"trial": trial.number, "seconds": round(seconds, 4)})
+        self._add(trial)
+        self.tick()
+
+    def _add(self, trial: Trial) -> None:
+        self.trials.append(trial)
+        if trial.score is not None:
+            self._best = trial.score if self._best is None else max(self._best, trial.score)
 
 
-def tuning_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of TuningSettings; ``given`` holds only what the user set."""
-    given = {name: value for name, value in given.items() if value is not None}
-    tuning = {
-        name: parameter.convert(given[name])
-        for name, parameter in TUNING_TABLE.items()
-        if name in given
-    }
-    axes = tuple(_axis(name, given[name]) for name in AXIS_NAMES if name in given)
-    method = TUNED_METHOD.convert(given.get("method", "resvm"))
-    methods = METHOD_NAMES if method == "all" else (method,)
-    base = {name: METHOD_TABLE[name].convert(given[name]) for name in SHARED_NAMES if name in given}
-    # informed settings do not use ranges, trials or a number of members
-    narrowed = bool(axes or {"trials", "n_models"} & set(given))
-    oob = tuning.get("oob", False) or (methods == ("resvm",) and "folds" not in given)
-    informed = tuning.get("search", "informed" if oob and not narrowed else "random") == "informed"
-    usual = {**INFORMED, "committee": MAX_SETTINGS} if informed else {"search": "random"}
-    return {
-        **usual,
-        **tuning,
-        "oob": oob,
-        "methods": methods,
-        "base": method_parameters(base),
-        "axes": axes,
-        "fixed": tuple(name for name in (*SHARED_NAMES, "scale") if name in given),
-    }
-
-
-def _axis(name: str, value: Any) -> Axis:
-    """Return the axis for a number, a list, or a string such as ``1..100:log``."""
-    if isinstance(value, str):
-        return parse_axis(name, value)
-    numbers = [value] if np.ndim(value) == 0 else list(np.asarray(value).tolist())
-    real = Parameter("number", None, "", name=name)
-    return parse_axis(name, ",".join(repr(real.convert(number)) for number in numbers))
-
-
-@dataclass(frozen=True)
-class Informed:
-    """A setting expressed relative to |P|, n_pos and gamma="scale"."""
-
-    fraction: float  # rows of P per bag, as a fraction of |P|
-    ratio: float  # rows of U per row of P
-    w_pos: float
-    gamma: float  # a multiple of "scale"
-    c_unl: float  # for linear members added by --auto, a multiple of gamma="scale"
-    power: float = 0.0  # exponent of the feature weights; 0: no weights
-    linear: bool = False
-    quantile: bool = False
-
-
-_USUAL = (DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS)
-_LARGE = (1.0, 5.0, 0.5)
-_GAMMAS = (0.1, 0.3, 1.0)
-# Penalties for kernels without gamma: products can be large, similarities are at most 1, and
-# nothing is known about precomputed values.
-_PENALTIES: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
-_OF_PRODUCTS, _OF_SIMILARITIES = _PENALTIES[:5], _PENALTIES[2:]
-
-
-def informed_settings(
-    base: MethodParameters, fixed: Sequence[str] = (), *, quantiles: bool = False
-) -> tuple[Informed, ...]:
-    """Return settings worth trying, the untuned one first.
-
-    Parameters named in ``fixed`` keep their value from ``base``. With ``quantiles``, scaling by
-    quantiles is also tried.
-    """
-    kernel = Kernel(base.kernel)
-    untuned = Informed(*_USUAL, 1.0, 1.0)
-    if kernel.name == "rbf":
-        one_space = [
-            *(Informed(*_USUAL, gamma, 1.0) for gamma in (0.3, 1.0, 3.0)),
-            *(Informed(*_USUAL, 3.0, 1.0, power) for power in (1.0, 2.0)),
-            Informed(*_USUAL, 1.0, 10.0, 1.0, linear=True),
-        ]
-        large = Informed(*_LARGE, 1.0, 10.0)
-        found = [*one_space, Informed(*_LARGE, 0.3, 10.0), large]
-        if quantiles:
-            found += [replace(setting, quantile=True) for setting in (*one_space, large)]
-    elif kernel.uses_gamma:
-        pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
-        found = [
-            *(Informed(*_USUAL, gamma, 1.0) for gamma in _GAMMAS),
-            *(Informed(*_LARGE, gamma, c_unl) for gamma, c_unl in pairs),
-        ]
-    else:
-        penalties = _PENALTIES
-        if not kernel.is_precomputed:
-            penalties = _OF_PRODUCTS if kernel.known_to_libsvm else _OF_SIMILARITIES
-        found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
-    if "kernel" in fixed:
-        found = [setting for setting in found if not setting.linear]
-    if "feature_weights" in fixed:
-        found = [replace(setting, power=0.0) for setting in found]
-    return tuple(dict.fromkeys([untuned, *found]))
-
-
-def informed_candidates(
-    settings: Sequence[Informed],
-    space: Space,
-    n_positives: int,
-    n_unlabeled: int,
-    gamma_scale: Mapping[ScalingName | None, float],
-    given: Sequence[str] = (),
-) -> list[Candidate]:
-    """Return distinct candidates, the first setting's first; axes in ``given`` limit values."""
-    candidates: dict[Candidate, None] = {}
-    for setting in settings:
-        n_pos = default_n_pos(n_positives, setting.fraction)
-        max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # so that some rows of U are out of bag
-        scale: ScalingName | None = "quantile" if setting.quantile else None
-        values = {
-            "gamma": setting.gamma * gamma_scale[scale],
-            "degree": 3.0,
-            "coef0": 0.0,
-            "n_pos": float(n_pos),
-            "unl_per_pos": min(setting.ratio, max_ratio),
-            "w_pos": setting.w_pos,
-            "c_unl": setting.c_unl * (gamma_scale[scale] if setting.linear else 1.0),
-        }
-        if setting.linear:
-            del values["gamma"]
-        axes = [axis for axis in space.axes if axis.name in values]
-        values |= {
-            axis.name: axis.nearest(values[axis.name]) for axis in axes if axis.name in given
-        }
-        candidate = Candidate(
-            space.method,
-            tuple((axis.name, values[axis.name]) for axis in axes),
-            "linear" if setting.linear else None,
-            f"{RELEVANCE}:{setting.power:g}" if setting.power else None,
-            scale,
+def run_search(sample: TuningSample, log: TrialLog) -> Outcome:
+    """Score what the search proposes, and return its outcome."""
+    settings = log.settings
+    scorer = CandidateScorer(sample, settings)
+    informed = sample.informed(settings) if settings.search == "informed" else ()
+    going = search(sample.space(settings), settings, informed)
+    try:
+        candidates = next(going)
+        while True:
+            candidates = going.send([*_trials(scorer, candidates, log)])
+    except StopIteration as ended:
+        outcome: Outcome | None = ended.value
+    if outcome is None:
+        why = next((trial.error for trial in reversed(log.trials) if trial.error), "no trials")
+        advice = "use cross-validation (`folds=5`), or train without tuning"
+        raise DataError(
+            f"no {settings.base.method} candidate could be scored: {why}",
+            advice if settings.oob else None,
         )
-        candidates[candidate] = None
-    return _by_kernel(list(candidates))
+    for edge in outcome.edges:
+        log.run.warn(edge)
+    return outcome
 
 
-def _by_kernel(candidates: list[Candidate]) -> list[Candidate]:
-    """Group candidates by kernel, so that they can share its matrix; the first stays first."""
-    kernels = list(dict.fromkeys(candidate.kernel_key for candidate in candidates))
-    return sorted(candidates, key=lambda candidate: kernels.index(candidate.kernel_key))
+def _trials(scorer: CandidateScorer, candidates: list[Candidate], log: TrialLog) -> Iterator[Trial]:
+    """Yield the trials of these candidates: from the log, or newly scored."""
+    log.expect(len(candidates))
+    n_logged = max(0, len(log.records) - len(log.trials))
+    for candidate in candidates[:n_logged]:
+        yield log.recorded(candidate)
+    for trial, seconds in scored_trials(scorer, candidates[n_logged:], log):
+        log.finished(trial, seconds)
+        yield trial
 
 
-@dataclass(frozen=True)
-class Scores:
-    """A candidate's values of all criteria and the spread of the selection criterion, as logged."""
+def scored_trials(
+    scorer: CandidateScorer, candidates: Sequence[Candidate], log: TrialLog
+) -> Iterator[tuple[Trial, float]]:
+    """Yield each candidate's trial, numbered to continue the log, and its time in seconds."""
+    batches = list(_batches(candidates))
 
-    values: dict[str, float]
-    deviation: float  # standard deviation of the selection criterion over folds
-    recall: float
-    fraction_positive: float
-    n_judged: int
+    def name(number: int) -> str:
+        return f"the candidate {batches[number][0].named_values} or another one in its batch"
 
-
-@dataclass(frozen=True)
-class Trial:
-    """A candidate with its scores, or with the reason why it has none."""
-
-    number: int
-    candidate: Candidate
-    n_models: int
-    score: float | None  # the value of the selection criterion
-    scores: Scores | None = None
-    error: str | None = None
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The trial as a line of the log."""
-        return {
-            "trial": self.number,
-            "method": self.candidate.method,
-            "params": self.candidate.named_values,
-            "n_models": self.n_models,
-            **(asdict(self.scores) if self.scores else {"error": self.error}),
-        }
+    scored = log.run.map_shared(_score_batch, scorer, batches, log.tick, name)
+    for batch, (found, seconds) in zip(batches, scored, strict=True):
+        for candidate, scores in zip(batch, found, strict=True):
+            if isinstance(scores, ResvmError):
+                yield log.trial(candidate, None, str(scores.message)), seconds
+            else:
+                yield log.trial(candidate, scores, None), seconds
 
 
-def sampled(space: Space, count: int, seed: int, stage: int) -> list[Candidate]:
-    """Draw distinct candidates uniformly, or log-uniformly on logarithmic axes."""
-    bits = randomness.run_bits(seed, randomness.CANDIDATES, stage)
-    candidates: dict[Candidate, None] = {}
-    for _ in range(20 * count):
-        fractions = randomness.fractions(bits, len(space.axes)).tolist()
-        values = map(Axis.at, space.axes, fractions)
-        candidates[space.candidate(values)] = None
-        if len(candidates) == count:
-            break
-    return list(candidates)
+def _score_batch(
+    scorer: CandidateScorer, batch: list[Candidate]
+) -> tuple[list[Scores | ResvmError], float]:
+    """Score candidates together; return the scores or error of each, and the mean seconds."""
+    started = time.perf_counter()
+    found = scorer.scores(batch, Run(jobs=1))
+    return found, (time.perf_counter() - started) / len(batch)
+
+
+def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
+    """Yield consecutive candidates that have the same kernel, a few at a time."""
+    for _, same in itertools.groupby(candidates, lambda candidate: candidate.kernel_key):
+        of_kernel = list(same)
+        for first in range(0, len(of_kernel), MAX_BATCH):
+            yield of_kernel[first : first + MAX_BATCH]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The result of a search."""
+class SearchResult:
+    """The best settings, ready to be trained, and how they were found."""
 
-    best: Trial
+    trial: Trial  # of the best setting
+    settings: tuple[Params, ...]
+    params: dict[str, Any]  # as in best.json
+    outcome: Outcome
     trials: tuple[Trial, ...]
-    edges: tuple[Message, ...] = ()  # one for each edge that the best candidate is on
-    extensions: int = 0
+    n_repeated: int  # trials taken from an earlier run
+    n_scored: tuple[int, int]  # rows of P and of U
 
 
-Search: TypeAlias = Generator[list[Candidate], list[Trial], "Outcome | None"]
+def tune(
+    source: TrainingInput, tuning: SearchOptions, target: str, run: Run, *, resume: bool = False
+) -> SearchResult:
+    """Search, log every trial, and write the best parameters."""
+    source.check()
+    tuning.check()
+    if source.weights is not None:
+        require_weighted_draws(tuning.base.method)
+    # reject an existing directory before reading the data, which can take hours
+    RunDirectory(target, TRIALS, {}, resume=resume)
+    source = source.for_kernel(tuning.base.kernel)
+    with parallel.one_blas_thread(), silenced(), PUFiles(source, run) as data:
+        for text in data.notes:
+            run.warn(text)
+        settle_scaling(data, tuning.base, run)
+        sample = TuningSample.from_data(data, tuning, run)
+        within = within_memory(data, sample, tuning, run)
+        settings = _logged_settings(source, tuning, data, sample)
+        directory = RunDirectory(target, TRIALS, settings, resume=resume)
+        with directory.opened() as records:
+            log = TrialLog(tuning, within, directory, records)
+            try:
+                found = _searched(data, sample, log)
+            except Interrupted:
+                n = len(log.trials)
+                run.warn(f"{n:,} trials are saved; continue by adding `resume=True` to the command")
+                raise
+            directory.write(BEST, found.params)
+    return found
 
 
-def search(space: Space, settings: TuningSettings, informed: Sequence[Candidate] = ()) -> Search:
-    """Yield candidates, receive trials, and return the outcome, or None if none has a score."""
-    if settings.search == "informed":
-        trials = yield list(informed)
-        best = winner(trials)
-        return None if best is None else Outcome(best, tuple(trials))
-    trials = yield _candidates(space, settings, settings.trials, 0)
-    extensions = 0
-    while best := winner(trials):
-        edges = [(axis, side, axis.beyond(side)) for axis, side in space.edges(best.candidate)]
-        beyond = [(axis, part) for axis, _, part in edges if part is not None]
-        if not beyond or settings.no_extend or extensions == settings.max_extensions:
-            remarks = tuple(_remark(axis, side, part is None) for axis, side, part in edges)
-            return Outcome(best, tuple(trials), remarks, extensions)
-        extensions += 1
-        fresh: dict[Candidate, None] = {}
-        count = max(4, settings.trials // EXTENSION_TRIALS)
-        for axis, part in beyond:
-            stage = 100 * extensions + space.axes.index(axis)
-            slab = space.replaced(part)
-            fresh.update(dict.fromkeys(_candidates(slab, settings, count, stage)))
-        for axis, part in beyond:
-            space = space.replaced(axis.joined(part))
-        tried = {trial.candidate for trial in trials}
-        trials = trials + (yield [candidate for candidate in fresh if candidate not in tried])
-    return None
+def tune_on(data: PUData, settings: SearchOptions, run: Run) -> SearchResult:
+    """Search on data that is already in memory, without writing anything."""
+    for text in data.notes:
+        run.warn(text)
+    settle_scaling(data, settings.base, run)
+    sample = TuningSample.from_data(data, settings, run)
+    return _searched(data, sample, TrialLog(settings, run))
 
 
-def _candidates(space: Space, settings: TuningSettings, count: int, stage: int) -> list[Candidate]:
-    if settings.search == "grid":
-        return space.grid()
-    return sampled(space, count, settings.base.seed, stage)
+def search_settings(data: PUData, params: Params, run: Run) -> Params:
+    """Choose by out-of-bag scores what the user left open: whether to scale, and the settings.
+
+    Parameters that the user set are kept. The rows that are scored are in memory.
+    """
+    settle_scaling(data, params, run)
+    if not params.searched:
+        if params.auto and not params.settings:
+            run.note(
+                f"{params.method} is trained with fixed defaults, because out-of-bag scores cannot"
+                " compare its settings; tune can, by cross-validation"
+            )
+        return params
+    started = time.monotonic()
+    n_pos = len(data.positives)
+    tuning = SearchOptions(
+        base=replace(params, n_models=None, n_pos=None, n_unl=None, w_pos=None),
+        axes=tuple(_fixed_axes(params, n_pos)),
+        oob=True,
+        committee=MAX_SETTINGS,
+        n_models=params.n_models,
+        **INFORMED,
+    )
+    sample = TuningSample.from_data(data, tuning, run.silent())
+    log = TrialLog(tuning, within_memory(data, sample, tuning, run))
+    try:
+        found = _searched(data, sample, log)
+    except DataError:
+        run.warn(
+            f"no setting could be scored out of bag with {n_pos:,} row{'s' * (n_pos > 1)} of P, so"
+            " the members have fixed defaults"
+        )
+        return params
+    seconds = time.monotonic() - started
+    score = found.trial.score
+    run.tell(
+        f"{len(log.trials)} settings were scored out of bag in {seconds:.1f} s, and the best"
+        f" {len(found.settings)} are pooled; ROC AUC of P against U up to {score:.3f}"
+        " (optimistic, because it was selected)"
+    )
+    candidates = tuple(
+        {"parameters": trial.candidate.named_values, "score": trial.score} for trial in log.trials
+    )
+    return replace(params, settings=found.settings, candidates=candidates)
 
 
-def winner(trials: Sequence[Trial]) -> Trial | None:
-    """Return the best trial, or None if no candidate could be scored."""
-    return next(iter(best_first(trials)), None)
+def settle_scaling(data: PUData, params: Params, run: Run) -> None:
+    """Unless the user has decided on scaling, compare the untuned setting with and without it."""
+    if not data.scaling_is_open or data.scaling is None:
+        return
+    if not Kernel(params.kernel).takes_scaling:
+        data.scaling = None
+        return
+    # rbf members, because linear ones are very slow on unscaled features
+    settings = SearchOptions(
+        base=Params(seed=params.seed, said=frozenset({"scale"})),
+        oob=True,
+        n_models=SCREENING_MEMBERS,
+        **INFORMED,
+    )
+    learned = data.scaling
+    scores = []
+    for scaling in (learned, None):
+        data.scaling = scaling
+        sample = TuningSample.from_data(data, settings, run.silent())
+        untuned = sample.informed(settings)[:1]
+        (score,) = CandidateScorer(sample, settings).scores(untuned, run)
+        scores.append(0.0 if isinstance(score, ResvmError) else score.values[settings.metric])
+    helps = scores[0] >= scores[1]
+    data.scaling = learned if helps else None
+    run.note(
+        "the features are on different scales: the out-of-bag ROC AUC of P against U is"
+        f" {scores[0]:.4f} with `scale={learned.kind!r}`, {scores[1]:.4f} without;"
+        f" they are {'scaled' if helps else 'not scaled'}"
+    )
 
 
-def best_first(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that have a score, best first; among ties, the cheapest comes first."""
-
-    def order(trial: Trial) -> tuple[float, ...]:
-        candidate = trial.candidate
-        bag = (candidate["n_pos"] or 1.0) * (1.0 + (candidate["unl_per_pos"] or 0.0))
-        return -(trial.score or 0.0), bag, candidate["c_unl"] or 0.0, float(trial.number)
-
-    return sorted((trial for trial in trials if trial.score is not None), key=order)
-
-
-def _remark(axis: Axis, side: int, at_limit: bool) -> Message:
-    text = "{" + axis.name + "}: the best value lies on the {end} edge of {axis}"
-    text += ", which cannot be extended" if at_limit else ""
-    return Message(text, end="lower" if side < 0 else "upper", axis=axis)
+def _fixed_axes(params: Params, n_positives: int) -> Iterator[Axis]:
+    """Yield an axis with a single value for each parameter that the user has chosen."""
+    for name in ("gamma", "degree", "coef0", "n_pos", "w_pos", "c_unl"):
+        value = getattr(params, name)
+        if name in params.said and isinstance(value, (int, float)):
+            yield Axis(name, float(value), float(value))
+    if "n_unl" in params.said and params.n_unl:
+        ratio = params.n_unl / (params.n_pos or default_n_pos(n_positives))
+        yield Axis("unl_per_pos", ratio, ratio)
 
 
-@dataclass(frozen=True)
-class Pooled:
-    """One of a committee's settings, with its weight and number of members."""
-
-    trial: Trial
-    weight: float
-    n_models: int
-
-
-def pooled(
-    trials: Sequence[Trial], n_models: int | None = None, max_settings: int = MAX_SETTINGS
-) -> list[Pooled]:
-    """Return the best candidates, weighted by their scores."""
-    chosen = best_first(trials)[:max_settings]
-    powers = [math.exp((_score(trial) - _score(chosen[0])) / TEMPERATURE) for trial in chosen]
-    total = SETTING_MEMBERS * len(chosen) if n_models is None else n_models
-    ends = [round(total * (number + 1) / len(chosen)) for number in range(len(chosen))]
-    members = [max(1, end - start) for start, end in zip([0, *ends], ends, strict=False)]
-    return [
-        Pooled(trial, power / sum(powers), count)
-        for trial, power, count in zip(chosen, powers, members, strict=True)
-    ]
-
-
-def single(trials: Sequence[Trial], untuned: Candidate, error: float) -> Trial:
-    """Return the best trial if it clearly beats the untuned candidate, else the untuned one."""
-    scored = best_first(trials)
-    own = next((trial for trial in scored if trial.candidate == untuned), None)
-    if own is not None and _score(scored[0]) <= _score(own) + SINGLE_ERRORS * error:
-        return own
-    return scored[0]
+def _searched(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResult:
+    """Run the search, and return the settings to train and the content of best.json."""
+    settings = log.settings
+    outcome = run_search(sample, log)
+    chosen = _chosen(outcome, settings)
+    trial = chosen[0].trial
+    assert trial.scores is not None
+    pooled_settings = []
+    for each in chosen:
+        candidate, sizes = each.trial.candidate, (len(data.positives), data.n_unlabeled)
+        params = candidate.parameters(settings.base, each.n_models, *sizes)
+        pooled_settings.append(replace(params, weight=each.weight, scale=candidate.scale))
+    selected_by = {
+        "metric": settings.metric,
+        "score": trial.score,
+        "deviation": trial.scores.deviation,
+        "estimate": "oob" if settings.oob else "folds",
+        "optimistic": True,
+        "trial": trial.number,
+    }
+    decision: RuleName = "mean" if settings.search == "informed" else "votes"
+    content = best_json(pooled_settings, decision, data.scale, selected_by, data.description())
+    n_scored = sample.rows_pos, sample.rows_unl
+    trials = tuple(log.trials)
+    return SearchResult(
+        trial, tuple(pooled_settings), content, outcome, trials, log.n_repeated, n_scored
+    )
 
 
-def _score(trial: Trial) -> float:
-    return trial.score or 0.0
+def _chosen(outcome: Outcome, settings: SearchOptions) -> list[Pooled]:
+    """Return the candidates that make up the model, best first."""
+    best = outcome.best
+    if settings.committee > 1:
+        return pooled(outcome.trials, settings.n_models, settings.committee)
+    informed = settings.search == "informed"
+    n_models = (settings.n_models or DEFAULT_MEMBERS) if informed else best.n_models
+    return [Pooled(best, 1.0, n_models)]
+
+
+def _logged_settings(
+    source: TrainingInput, tuning: SearchOptions, data: PUData, sample: TuningSample
+) -> dict[str, Any]:
+    """Return all that determines the trials; a run is resumed only if none of it has changed."""
+    shared = {name: getattr(tuning.base, name) for name in SHARED_NAMES}
+    return {
+        "kind": "resvm-tuning",
+        "format": 1,
+        "resvm": __version__,
+        "data": data.description(),
+        "scale": source.scale,
+        "zero_based": source.zero_based,
+        "groups": source.groups is not None,
+        "method": tuning.base.method,
+        "space": {axis.name: str(axis) for axis in sample.space(tuning).axes},
+        **shared,
+        **{name: getattr(tuning, name) for name in TUNING_TABLE},
+        "folds": sample.folds.n_folds,
+        "shared_kernels": sample.kernels.shares_kernels,
+    }

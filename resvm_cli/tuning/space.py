@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from resvm_cli.errors import ParameterError
-from resvm_cli.parameters import KernelName, MethodName, MethodParameters, ScalingName
+from resvm_cli.parameters import KernelName, MethodName, Params, ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.svm.kernels import Kernel
 
@@ -132,16 +132,13 @@ def parse_axis(name: str, text: str) -> Axis:
     """Parse ``1``, ``0.1,1,10``, ``1..100``, ``1..100:log`` or ``1..100:linear``."""
     body, _, kind = text.partition(":")
     if kind not in ("", "log", "linear"):
-        raise _range_error(name, text, "':{kind}' is neither :log nor :linear", kind=kind)
+        raise _range_error(name, text, f"':{kind}' is neither :log nor :linear")
     log = kind == "log" or (kind == "" and name in LOG_AXES)
     if ".." in body:
         first, _, second = body.partition("..")
         low, high = _number(name, text, first), _number(name, text, second)
         if low > high:
-            hint = "write {second}..{first}"
-            raise _range_error(
-                name, text, "the range is reversed", hint, first=first, second=second
-            )
+            raise _range_error(name, text, "the range is reversed", f"write {second}..{first}")
         axis = Axis(name, low, high, log)
     else:
         listed = [_number(name, text, part) for part in body.split(",")]
@@ -153,10 +150,8 @@ def parse_axis(name: str, text: str) -> Axis:
     return axis
 
 
-def _range_error(
-    name: str, text: str, problem: str, hint: str | None = None, **values: object
-) -> ParameterError:
-    return ParameterError("{" + name + "} {text}: " + problem, hint, text=text, **values)
+def _range_error(name: str, text: str, problem: str, hint: str | None = None) -> ParameterError:
+    return ParameterError(f"`{name}` {text}: {problem}", hint)
 
 
 def _number(name: str, text: str, part: str) -> float:
@@ -169,7 +164,7 @@ def _number(name: str, text: str, part: str) -> float:
         value = math.nan
     if not math.isfinite(value):
         hint = "write a list 1,10 or a range 1..10[:log]"
-        raise _range_error(name, text, "'{part}' is not a number", hint, part=part)
+        raise _range_error(name, text, f"'{part}' is not a number", hint)
     return value
 
 
@@ -210,9 +205,7 @@ class Candidate:
         view = self.kernel, self.feature_weights, self.scale
         return *view, self["gamma"], self["degree"], self["coef0"]
 
-    def parameters(
-        self, base: MethodParameters, n_models: int, rows_pos: int, rows_unl: int
-    ) -> MethodParameters:
+    def parameters(self, base: Params, n_models: int, rows_pos: int, rows_unl: int) -> Params:
         """Return parameters for this many rows; the candidate's values override ``base``."""
         n_pos = n_unl = None
         if self.method == "resvm":
@@ -291,9 +284,7 @@ def default_space(
     for axis in given:
         if axis.name not in used:
             raise ParameterError(
-                "{" + axis.name + "} does not apply to {method:" + method + "} with the {name}"
-                " kernel",
-                name=kernel,
+                f"`{axis.name}` does not apply to `method={method!r}` with the {kernel} kernel"
             )
     chosen = []
     for default in _defaults(n_positives, n_unlabeled, gamma_scale, method == "bagging"):
@@ -302,11 +293,8 @@ def default_space(
         axis = axes.get(default.name, default).limited(default.floor, default.ceiling)
         if axis.low < axis.floor or axis.high > axis.ceiling:
             raise ParameterError(
-                "{" + axis.name + "} {axis} is not within {floor:.4g}..{ceiling:.4g},"
-                " the widest range that the data allows",
-                axis=axis,
-                floor=axis.floor,
-                ceiling=axis.ceiling,
+                f"`{axis.name}` {axis} is not within {axis.floor:.4g}..{axis.ceiling:.4g},"
+                " the widest range allowed",
             )
         chosen.append(axis)
     return Space(method, tuple(chosen))
@@ -315,7 +303,7 @@ def default_space(
 def _defaults(
     n_positives: int, n_unlabeled: int, gamma_scale: float, all_of_p: bool
 ) -> tuple[Axis, ...]:
-    """Return default ranges, which include the best values on the paper's data (docs/tuning.md)."""
+    """Return default ranges, which include the best values on the paper's data."""
     max_pos = float(n_positives)
     low_pos = min(max(3.0, float(n_positives // 15)), 100.0, max_pos)
     high_pos = max(low_pos, min(200.0, float(2 * n_positives // 3)))

@@ -15,18 +15,18 @@ from functools import cached_property
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.errors import DataError, Message, ParameterError, ResvmError
+from resvm_cli.ensemble.decisions import decide
+from resvm_cli.ensemble.oob import TrainingRows, UnseenMask
+from resvm_cli.ensemble.plan import SettingPlan, bag_key, bag_of, problem_on
+from resvm_cli.errors import DataError, ParameterError, ResvmError
 from resvm_cli.metrics.ranking import ScoredLabels, best_pu_score, pu_score
-from resvm_cli.model.ensemble import decide
-from resvm_cli.model.out_of_bag import TrainingRows, UnseenMask, decide_out_of_bag
-from resvm_cli.model.setting_plan import Plan, bag_key, bag_of, problem_on
 from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray
-from resvm_cli.running.run import Run
+from resvm_cli.run import Run
 from resvm_cli.svm.problem import Problem
+from resvm_cli.tuning.candidates import Scores, SearchOptions
 from resvm_cli.tuning.sample import KernelTrainer, TuningSample
-from resvm_cli.tuning.search import Scores, TuningSettings
 from resvm_cli.tuning.space import Candidate
 
 PARTIAL_LIMIT = 0.2  # fraction of U that partial areas cover
@@ -106,7 +106,7 @@ class CandidateScorer:
     """Scores candidates on one sample of P and U."""
 
     sample: TuningSample
-    settings: TuningSettings
+    settings: SearchOptions
 
     @cached_property
     def _training_rows(self) -> TrainingRows:
@@ -161,7 +161,7 @@ class CandidateScorer:
 
         def scored(members: Sequence[Problem], values: FloatArray) -> ScoredSample:
             single = candidates[0].method == "cwsvm"
-            decisions = decide(values, single)
+            decisions = decide(values, single=single)
             return ScoredSample(
                 held < self.sample.rows_pos,
                 decisions.values if single else decisions.values_without_ties(),
@@ -191,7 +191,7 @@ class CandidateScorer:
     ) -> list[ScoredSample | ResvmError]:
         """Train on the kept rows and score ``rows``; identical bags are drawn only once."""
         found: dict[int, ScoredSample | ResvmError] = {}
-        same_bags: dict[tuple[object, ...], list[tuple[int, Plan]]] = {}
+        same_bags: dict[tuple[object, ...], list[tuple[int, SettingPlan]]] = {}
         weights = self.sample.positive_weights
         n_unl = int((kept[1] < self.sample.rows_unl).sum())
         sizes = len(kept[0]), n_unl, len(kept[1]) - n_unl
@@ -240,7 +240,7 @@ class CandidateScorer:
         bits = randomness.run_bits(self.settings.base.seed, randomness.PARTNERS)
         partners = randomness.shuffled(bits, self.sample.rows_other) % self.sample.rows_pos
         absent[self.sample.rows_pos :] &= absent[partners]
-        decisions = decide_out_of_bag(values, absent)
+        decisions = decide(values, unseen=absent)
         scored = ScoredSample(
             rows < self.sample.rows_pos,
             decisions.values_without_ties(),
@@ -252,6 +252,6 @@ class CandidateScorer:
             which = "P" if not scored.positive.any() else "U"
             raise DataError(
                 f"every bag contains every row of {which}: none can be scored out of bag",
-                Message("use more members, smaller bags, or {folds} instead of {oob:True}"),
+                "use more members, smaller bags, or `folds`",
             )
         return scored

@@ -6,14 +6,13 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.commands.train.test_command import snapshot
+from tests.commands.test_train import snapshot
 from tests.conftest import ROOT, SAMPLE
-from tests.programs import Ran, resvm_on_the_path, run, until
+from tests.programs import Ran, run, until
 
 DOCUMENT = (ROOT / "docs" / "cluster.md").read_text()
 
@@ -30,7 +29,7 @@ def block_with(words: str) -> str:
 class Site:
     """A folder with data and recipes, with resvm on the PATH."""
 
-    def __init__(self, folder: Path, options: str = "", path: str = "") -> None:
+    def __init__(self, folder: Path, options: str = "") -> None:
         self.folder = folder
         for name in ("pos.svm", "unl.svm"):
             shutil.copy(SAMPLE / "digits" / name, folder)
@@ -43,7 +42,7 @@ class Site:
             f'exec "{sys.executable}" -m resvm_cli "$command" "$@"\n'
         )
         (tools / "resvm").chmod(0o755)
-        self.path = path or f"{tools}:{os.environ['PATH']}"
+        self.path = f"{tools}:{os.environ['PATH']}"
 
     def sh(self, script: str, **env: str) -> Ran:
         return run(["sh", "-c", script], cwd=self.folder, env={"PATH": self.path, **env})
@@ -55,10 +54,8 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """A site where resvm is forked, as no batch system could have it."""
-    with resvm_on_the_path() as path:
-        yield Site(tmp_path, path=path)
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
 
 
 def test_an_array_played_by_a_loop_gives_the_model_of_one_run(site, tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.train.test_command import snapshot
+from tests.commands.test_train import snapshot
 from tests.conftest import SAMPLE
 from tests.loopback import LoopbackCluster, loopback_cluster
 from tests.programs import run_resvm, start_resvm, until
@@ -22,7 +22,7 @@ pytest.importorskip("distributed")
 pytestmark = pytest.mark.cluster
 ROWS = ["-P", SAMPLE / "digits" / "pos.svm", "-U", SAMPLE / "digits" / "unl.svm"]
 COMMANDS: dict[str, list[Any]] = {
-    "train": ["train", *ROWS, "--n-models"],
+    "train": ["train", "--no-auto", *ROWS, "--n-models"],
     "tune": ["tune", *ROWS, "--search", "random", "-c", "0.1..10", "--trials"],
 }
 WAYS = ("sys.exit", "graceful", "segfault", "SIGKILL")
@@ -80,7 +80,7 @@ def endure(command: str, size: int, ways: list[str], folder: Path) -> None:
     assert run_resvm(*words, "-q", "-j", 1, "-o", folder / "here").code == 0
     target = folder / "there"
     with loopback_cluster(folder, 2, PATIENCE) as cluster, observed(cluster) as client:
-        at = ["--resume", "--cluster", cluster.address, "--cluster-timeout", 100, "-o", target]
+        at = ["--resume", "--cluster", cluster.address, "-o", target]
         with start_resvm(*words, *at, patience=PATIENCE) as running:
             n_ended = 0
             for number, way in enumerate(ways):
@@ -121,7 +121,7 @@ def test_a_scheduler_that_is_killed_is_named_and_the_run_goes_on_elsewhere(comma
     assert run_resvm(*words, "-q", "-j", 1, "-o", tmp_path / "here").code == 0
     target = tmp_path / "there"
     with loopback_cluster(tmp_path, 1) as cluster:
-        at = ["--resume", "--cluster", cluster.address, "--cluster-timeout", 3, "-o", target]
+        at = ["--resume", "--cluster", cluster.address, "-o", target]
         with start_resvm(*words, *at) as running:
             until(lambda: finished(command, target) > 10)
             os.kill(cluster.scheduler.pid, signal.SIGKILL)
@@ -138,7 +138,7 @@ def test_when_all_workers_are_gone_others_may_come(tmp_path):
     words = [*COMMANDS["train"], 300]
     target = tmp_path / "there"
     with loopback_cluster(tmp_path, 1) as cluster, observed(cluster) as client:
-        at = ["--resume", "--cluster", cluster.address, "--cluster-timeout", 100, "-o", target]
+        at = ["--resume", "--cluster", cluster.address, "-o", target]
         with start_resvm(*words, *at) as running:
             until(lambda: finished("train", target) > 10)
             os.killpg(cluster.workers[0].pid, signal.SIGKILL)  # its nanny too
@@ -158,7 +158,7 @@ def tick() -> None:
 @pytest.mark.chaos
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_a_task_that_kills_its_workers_is_named(n_workers, tmp_path):
-    from resvm_cli.cluster.engine import connected
+    from resvm_cli.cluster import connected
     from resvm_cli.errors import ClusterError
 
     with loopback_cluster(tmp_path, n_workers) as cluster, connected(cluster.address, 60) as engine:

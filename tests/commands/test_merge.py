@@ -1,4 +1,4 @@
-"""resvm train in parts, grown and resumed, and resvm merge, as a user runs them."""
+"""resvm train in parts and resumed, and resvm merge, as a user runs them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from resvm_cli.data.json_files import read_sealed, write_sealed
 from resvm_cli.errors import ResvmError
-from resvm_cli.files.json_files import read_sealed, write_sealed
-from resvm_cli.running.run import Run
-from resvm_cli.training.train import merge
-from tests.commands.train.test_command import snapshot
-from tests.conftest import SAMPLE, assert_exit, train_arguments
+from resvm_cli.run import Run
+from resvm_cli.tuning.learn import merge
+from tests.commands.test_train import snapshot
+from tests.conftest import SAMPLE, assert_exit, data_arguments, train_arguments
 from tests.programs import run_resvm, start_resvm, until
-
-SETTINGS = {
-    "rbf": [],
-    "linear": ["-t", "linear"],
-    "scaled": ["--scale", "standard"],
-    "liblinear": ["-t", "linear", "--solver", "liblinear"],
-    "bagging": ["--method", "bagging"],
-    "weighted": ["--scale", "quantile", "--feature-weights", "relevance"],
-}
 
 
 def parts_of(folder: Path, count: int, target: Path, *more: object) -> list[Path]:
@@ -49,30 +40,24 @@ def interrupted(command: list[object], part: Path) -> None:
     write_sealed(str(part / "part.json"), header | {"task": None})
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_tasks_merge_to_the_bytes_of_one_run(name, problem, resvm, tmp_path):
-    more = [*SETTINGS[name], "--n-models", 8, "--seed", 3]
-    assert resvm(*train_arguments(problem), *more, "-o", tmp_path / "whole").code == 0
-    parts = parts_of(problem, 3, tmp_path, *more)
-    ran = resvm("merge", *parts[::-1], "-o", tmp_path / "joined", "-q")
-    assert (ran.code, ran.out) == (0, b""), ran.err
-    assert ("iteration limit" in ran.err) == (name == "liblinear")
-    assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "whole")
-
-
-def test_a_committee_that_every_task_chooses_merges_too(problem, resvm, tmp_path):
-    more = ["--auto", "--n-models", 20]
-    assert resvm(*train_arguments(problem), *more, "-o", tmp_path / "whole").code == 0
-    parts = parts_of(problem, 2, tmp_path, *more)
+def test_settings_that_every_task_searches_merge_too(problem, resvm, tmp_path):
+    command = ["train", *data_arguments(problem), "--n-models", 20]
+    assert resvm(*command, "-o", tmp_path / "whole").code == 0
+    parts = [tmp_path / f"part-{number}" for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        ran = resvm(*command[:-3], "--n-models", 20, "--task", f"{number}/2", "-o", part)
+        assert ran.code == 0, ran.err
+        assert "every task repeats the search" in ran.err
     assert resvm("merge", *parts, "-o", tmp_path / "joined", "-q").code == 0
     assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "whole")
 
 
 def test_more_tasks_than_members_leave_some_without_work(problem, resvm, tmp_path):
-    parts = parts_of(problem, 5, tmp_path, "--n-models", 3)
+    few = ["-t", "linear", "--solver", "liblinear", "-e", 1e-9, "-c", 1e6, "--n-models", 3]
+    parts = parts_of(problem, 5, tmp_path, *few)
     assert len(parts) == 3
-    resvm(*train_arguments(problem), "--n-models", 3, "-o", tmp_path / "whole")
-    assert resvm("merge", *parts, "-o", tmp_path / "joined", "-q").code == 0
+    resvm(*train_arguments(problem), *few, "-o", tmp_path / "whole")
+    assert_exit(resvm("merge", *parts[::-1], "-o", tmp_path / "joined", "-q"), 0, "iteration limit")
     assert snapshot(tmp_path / "joined") == snapshot(tmp_path / "whole")
 
 
@@ -107,7 +92,7 @@ def test_a_finished_task_run_again_does_nothing_and_a_damaged_one_is_repaired(
 
 
 def test_parts_of_other_versions_are_refused(problem, resvm, tmp_path):
-    from tests.training.test_train import _edit
+    from tests.tuning.test_learn import _edit
 
     parts = parts_of(problem, 2, tmp_path, "--n-models", 4)
     _edit(parts[1] / "part.json", lambda header: header["description"]["versions"].update(resvm=""))
@@ -129,9 +114,7 @@ def test_a_part_is_not_written_into_a_directory_of_something_else(problem, model
     ("arguments", "words"),
     [
         (["--task", "1/2"], "--task requires -o"),
-        (["--task", "1/2", "--grow", "60", "-o", "x"], "--grow and --task cannot be combined"),
         (["--task", "1/2", "--force", "-o", "x"], "--task and --force cannot be combined"),
-        (["--grow", "60", "--n-pos", "5"], "--grow and --n-pos cannot be combined"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(arguments, words, problem, resvm, tmp_path):
@@ -141,33 +124,8 @@ def test_options_that_contradict_each_other_are_refused(arguments, words, proble
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_grown_model_has_the_bytes_of_one_trained_so_large(name, problem, resvm, tmp_path):
-    for path, size in (("small", 5), ("large", 12)):
-        more = [*SETTINGS[name], "--n-models", size, "-o", tmp_path / path]
-        assert resvm(*train_arguments(problem), *more).code == 0
-    ran = resvm(*train_arguments(problem), "--grow", 12, "-o", tmp_path / "small")
-    assert ran.code == 0, ran.err
-    assert snapshot(tmp_path / "small") == snapshot(tmp_path / "large")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["large", "small"]
-
-
-def test_a_model_is_not_grown_where_that_makes_no_sense(problem, model, resvm, tmp_path):
-    shutil.copytree(model, tmp_path / "model")
-    common = ["train", "-q", "-o", tmp_path / "model"]
-    ran = resvm(*common, "-P", problem / "pos.svm", "-U", problem / "unl.svm", "--grow", 9)
-    assert (ran.code, "--grow must be above 9, the model's current size" in ran.err) == (2, True)
-    ran = resvm(*common, "-P", problem / "pos.svm", "-U", problem / "test.svm", "--grow", 20)
-    assert (ran.code, "trained on different data" in ran.err) == (4, True)
-    pooled = (*train_arguments(problem), "--auto", "--seed", 5, "-o", tmp_path / "pooled")
-    assert resvm(*pooled).code == 0
-    ran = resvm(*train_arguments(problem), "--grow", 900, "-o", tmp_path / "pooled")
-    assert (ran.code, "it cannot grow" in ran.err) == (2, True)
-    assert snapshot(tmp_path / "model") == snapshot(model)
-
-
 DIGITS = ["-P", SAMPLE / "digits" / "pos.svm", "-U", SAMPLE / "digits" / "unl.svm"]
-LONG = ["train", *DIGITS, "--n-models", 400, "-j", 1]
+LONG = ["train", "--no-auto", *DIGITS, "--n-models", 400, "-j", 1]
 
 
 @pytest.fixture(scope="module")
@@ -201,18 +159,6 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(number, whole, resvm,
     assert "members are already trained" in ran.err
     assert snapshot(target) == snapshot(whole)
     assert not (tmp_path / "model.part").exists()
-
-
-def test_weighted_members_are_resumed_to_the_same_bytes(problem, resvm, tmp_path):
-    command = [*train_arguments(problem), *SETTINGS["weighted"], "--n-models", 6]
-    for name, jobs in (("one", 1), ("two", 2)):
-        assert resvm(*command, "-j", jobs, "-o", tmp_path / name).code == 0
-    interrupted(command, tmp_path / "model.part")
-    for number in (1, 4):
-        (tmp_path / "model.part" / "members" / f"{number:05d}.json").unlink()
-    ran = resvm(*command, "--resume", "-o", tmp_path / "model")
-    assert ran.code == 0, ran.err
-    assert snapshot(tmp_path / "model") == snapshot(tmp_path / "one") == snapshot(tmp_path / "two")
 
 
 def test_an_interrupted_training_may_be_forgotten(problem, resvm, tmp_path):
@@ -251,7 +197,6 @@ def test_a_part_whose_model_is_there_is_taken_away_and_no_other(problem, resvm, 
     interrupted([*command, "--seed", 1], place)
     members = snapshot(place)
     assert resvm(*command, "-o", target).code == 2
-    assert resvm(*train_arguments(problem), "--grow", 6, "-o", target).code == 2
     assert (snapshot(place), snapshot(target)) == (members, whole)
     assert resvm(*command, "--force", "-o", target).code == 0
     assert not place.exists()
@@ -268,12 +213,12 @@ def test_what_is_no_part_is_left_alone(problem, resvm, tmp_path):
 
 
 def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
-    from resvm_cli.commands.train import train as job
-    from resvm_cli.parameters import MethodParameters
-    from resvm_cli.training.input import TrainingInput
+    from resvm_cli.data.pu_input import TrainingInput
+    from resvm_cli.parameters import Params
+    from resvm_cli.tuning import training as job
 
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
-    choice = job.TrainingChoice.from_params(MethodParameters(n_models=5))
+    choice = Params(n_models=5, auto=False)
     kept = []
     for name, limit in (("short", job.LONG_WORK), ("long", 0.0)):
         monkeypatch.setattr(job, "LONG_WORK", limit)
@@ -353,8 +298,7 @@ def killed(problem, tmp_path_factory):
 @pytest.mark.parametrize(
     ("left", "command"),
     [
-        (["part.json", "members/00000.model", "members/00000.json"], ["--grow", 3]),
-        (["part.json"], ["--grow", 3]),
+        (["part.json"], ["--resume", "--n-models", 3]),
         ([], ["--resume", "--n-models", 3]),
         (["part.json", "members/00000.model"], ["--resume", "--n-models", 3]),
     ],
@@ -371,22 +315,3 @@ def test_parts_of_a_finished_model_are_removed_by_the_next_run(
         (folder / "m.part/members").rmdir()
     assert_exit(run_resvm(*train_arguments(problem), *command, "-o", folder / "m"), 2)
     assert [path.name for path in folder.iterdir()] == ["m"]
-
-
-def test_parts_of_another_model_are_kept(killed, problem, resvm, tmp_path):
-    folder = shutil.copytree(killed, tmp_path / "folder")
-    command = [*train_arguments(problem), "-o", folder / "m"]
-    assert_exit(resvm(*command, "--n-models", 3, "--seed", 1, "--force"), 0)
-    shutil.copytree(killed / "m.part", folder / "m.part", dirs_exist_ok=True)
-    assert_exit(resvm(*command, "--n-models", 3, "--resume"), 2, "already exists there")
-    assert_exit(resvm(*command, "--grow", 3), 2, "--grow must be above 3, the model's current size")
-    assert len(list((folder / "m.part/members").iterdir())) == 6
-
-
-def test_parts_of_unchecked_rows_are_not_merged(problem, resvm, tmp_path):
-    parts = parts_of(problem, 1, tmp_path, "--n-models", 2, "-q")
-    header = read_sealed(str(parts[0] / "part.json"))
-    header["description"]["data"]["unlabeled"] |= {"nonzeros": None, "sampled": True}
-    write_sealed(str(parts[0] / "part.json"), header)
-    merged = resvm("merge", *parts, "-o", tmp_path / "m")
-    assert_exit(merged, 4, "older version of resvm trained it without checking U", "train it again")

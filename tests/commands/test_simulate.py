@@ -1,16 +1,20 @@
-"""resvm simulate, as a user runs it."""
+"""resvm simulate: sets with the stated fractions of wrong labels, written to a directory."""
 
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import signal
 
 import numpy as np
 import pytest
+from scipy.stats import kstest
 
-from resvm_cli.tables.inputs import read_file
+from resvm_cli.commands.simulate import Sizes, draw_synthetic, split
+from resvm_cli.data.inputs import read_file
+from resvm_cli.errors import DataError
 from tests.conftest import assert_exit, write_svm
 from tests.programs import resvm_signaled_at, run
 
@@ -20,6 +24,7 @@ LABELS = RNG.integers(0, 3, 300)
 ONE = ["--positive-label", 1]
 SIZES = ["--n-pos", 5, "--n-unl", 5]
 NINE = ["--positive-label", 9, "--n-pos", 5, "--n-unl", 5]
+TRUTH = np.arange(900) % 3 == 0  # 300 positive, 600 negative
 NAMES = [f"gene {number}" for number in range(300)]
 
 
@@ -57,7 +62,7 @@ def test_truth_tells_which_rows_are_mislabeled(data, resvm, tmp_path):
         positive = LABELS[number] == 1
         assert int(line["source_line"]) == number + 1
         assert int(line["true_label"]) == (1 if positive else -1)
-        assert int(line["mislabelled"]) == (positive != (line["file"] == "pos.svm"))
+        assert int(line["mislabeled"]) == (positive != (line["file"] == "pos.svm"))
     test = [source[name] for name in sets["test.svm"].comments]
     assert sorted(seen + test) == list(range(300))
     assert sets["test.svm"].labels.tolist() == [1.0 if LABELS[n] == 1 else -1.0 for n in test]
@@ -73,17 +78,6 @@ def test_same_seed_same_bytes(data, resvm, tmp_path):
     first = made("a")
     assert made("b") == first
     assert made("c", "--seed", 1)["pos.svm"] != first["pos.svm"]
-    assert made("d", "--labelling", "biased")["pos.svm"] != first["pos.svm"]
-    assert made("e", "--labelling", "biased") == made("f", "--labelling", "biased")
-
-
-def test_biased_labelling_of_wide_data_needs_little_memory(resvm, tmp_path):
-    (tmp_path / "wide").write_text("1 2147483646:1\n1 5:1\n0 7:1\n0 9:1\n")
-    ran = resvm(
-        "simulate", "--data", tmp_path / "wide", "--positive-label", 1, "--n-pos", 1,
-        "--n-unl", 1, "--labelling", "biased", "-o", tmp_path / "made",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
 
 
 def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
@@ -112,14 +106,11 @@ def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
         (["--synthetic", "--contamination-pos", 1.5], 2, "must be between 0 and 1"),
         (["--synthetic", "--contamination-unl", -0.1], 2, "must be between 0 and 1"),
         (["--synthetic", "--contamination-unl", "nan"], 2, "must be between 0 and 1"),
-        (["--synthetic", "--n-pos", -1], 2, "--n-pos must be between 1 and"),
-        (["--synthetic", "--test-pos", -1], 2, "--test-pos must be between 0 and"),
-        (["--synthetic", "--n-pos", 0], 2, "and 1,073,741,824, got 0"),
-        (["--synthetic", "--n-unl", 10**20], 2, "--n-unl must be at most 2**53"),
-        (["--synthetic", "--decimals", 400], 2, "between 0 and 17"),
-        (["--synthetic", "--decimals", -5], 2, "between 0 and 17"),
+        (["--synthetic", "--n-pos", -1], 2, "'--n-pos': -1 is not in the range 1<=x"),
+        (["--synthetic", "--test-pos", -1], 2, "'--test-pos': -1 is not in the range 0<=x"),
+        (["--synthetic", "--n-unl", 10**20], 2, "is not in the range 1<=x<=1073741824"),
+        (["--synthetic", "--decimals", 400], 2, "0<=x<=17"),
         (["--data", "data.svm", *ONE, *SIZES, "--decimals", 3], 2, "--decimals requires"),
-        (["--synthetic", "--labelling", "odd"], 2, "random or biased"),
         (["--synthetic", "-o", "data.svm"], 2, "exists"),
         (["--synthetic", "-o", ""], 2, "-o must be a directory name"),
         (["--data", "data.svm", *ONE, "--n-pos", 999, "--n-unl", 5], 3, "are needed"),
@@ -157,3 +148,55 @@ def test_a_test_set_without_one_class_is_told(resvm, tmp_path):
     write_svm(tmp_path / "few.svm", FEATURES[:30], np.repeat([1, 0], [5, 25]))
     words = ["simulate", "--data", "few.svm", *ONE, *SIZES, "-o", "s"]
     assert "test.svm lacks a class" in resvm(*words, cwd=tmp_path).err
+
+
+@pytest.mark.parametrize(
+    ("n_pos", "n_unl", "a", "b"),
+    list(
+        itertools.product(
+            [1, 7, 50], [1, 33, 200], [0.0, 0.1, 0.3, 0.5, 1.0], [0.0, 0.05, 0.3, 1.0]
+        )
+    ),
+)
+def test_counts_are_exact(n_pos, n_unl, a, b):
+    for limit in (None, 20):
+        sizes = Sizes(n_pos, n_unl, a, b, limit, limit)
+        made = split(TRUTH, sizes, np.random.default_rng(0))
+        assert len(made.positives) == n_pos
+        assert len(made.unlabeled) == n_unl
+        assert (~TRUTH[made.positives]).sum() == round(a * n_pos)
+        assert TRUTH[made.unlabeled].sum() == round(b * n_unl)
+        used = np.concatenate([made.positives, made.unlabeled, made.test])
+        assert len(np.unique(used)) == len(used)
+        if limit is None:
+            assert len(used) == 900
+        else:
+            assert (TRUTH[made.test].sum(), (~TRUTH[made.test]).sum()) == (20, 20)
+
+
+def test_too_few_rows_of_a_class_are_named():
+    with pytest.raises(DataError, match=r"301 truly positive rows .* only 300"):
+        split(TRUTH, Sizes(301, 10), np.random.default_rng(0))
+    with pytest.raises(DataError, match="601 truly negative rows"):
+        split(TRUTH, Sizes(1, 500, test_neg=101), np.random.default_rng(0))
+
+
+def test_every_row_is_as_likely_as_another():
+    times = np.zeros(900)
+    for seed in range(400):
+        times[split(TRUTH, Sizes(30, 60), np.random.default_rng(seed)).positives] += 1
+    counts = times[TRUTH]
+    assert counts.sum() == 400 * 30
+    assert counts.mean() == 40
+    assert counts.var() == pytest.approx(400 * 0.1 * 0.9, rel=0.3)
+
+
+def test_the_synthetic_problem_is_the_papers():
+    points = draw_synthetic(4000, 5000, np.random.default_rng(0))
+    assert points.shape == (9000, 2)
+    assert kstest(points[:4000].ravel(), "norm").pvalue > 0.01
+    # a circle of radius 4 with standard normal noise: E|x|^2 = 16 + 2
+    assert (points[4000:] ** 2).sum(axis=1).mean() == pytest.approx(18.0, rel=0.03)
+    assert points[4000:].mean(axis=0) == pytest.approx([0, 0], abs=0.15)
+    angles = np.arctan2(points[4000:, 1], points[4000:, 0])
+    assert kstest((angles + np.pi) / (2 * np.pi), "uniform").pvalue > 0.01

@@ -15,7 +15,7 @@ from tests.programs import resvm_signaled_at, run, run_resvm, script_command
 
 def tune_arguments(problem, folder, *more):
     data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q", "--n-models", 5]
-    return ["tune", *data, "--oob", "--trials", 3, "--no-extend", "-o", folder, *more]
+    return ["tune", *data, "--trials", 3, "--no-extend", "-o", folder, *more]
 
 
 def resume(problem, folder, *more, **options):
@@ -46,11 +46,11 @@ def test_a_tuning_on_a_full_disk_is_a_writing_error(problem, tmp_path):
         "import resource, signal, sys\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))\n"
-        "from resvm_cli.cli import program; sys.argv[0] = 'resvm'; program()\n"
+        "from resvm_cli.cli.app import program; sys.argv[0] = 'resvm'; program()\n"
     )
     ran = run(
         script_command(
-            script, "tune", "-P", problem / "pos.svm", "-U", problem / "unl.svm", "--oob",
+            script, "tune", "-P", problem / "pos.svm", "-U", problem / "unl.svm",
             "--trials", 30, "--n-models", 3, "-q", "-o", tmp_path / "t",
         )
     )  # fmt: skip
@@ -62,12 +62,6 @@ def test_deeply_nested_trials_are_damage(problem, tuning, tmp_path):
     trials = (folder / "trials.jsonl").read_bytes()
     (folder / "trials.jsonl").write_bytes(b"[" * 100_000 + b"\n" + trials)
     assert_exit(resume(problem, folder), 5, "trials.jsonl:1")
-
-
-def test_deeply_nested_settings_are_damage(problem, tuning, tmp_path):
-    folder = shutil.copytree(tuning, tmp_path / "t")
-    (folder / "settings.json").write_text("[" * 100_000)
-    assert_exit(resume(problem, folder), 5, "settings.json")
 
 
 DAMAGE = {
@@ -110,13 +104,6 @@ def test_a_named_pipe_in_place_of_a_file_is_refused(name, problem, tuning, tmp_p
     (folder / name).unlink()
     os.mkfifo(folder / name)
     assert_exit(resume(problem, folder, patience=60), 5, name, "regular file")
-
-
-def test_a_foreign_directory_is_left_alone(problem, tmp_path):
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis/chapter.tex").write_text("x")
-    assert_exit(resume(problem, tmp_path / "thesis"), 2)
-    assert os.listdir(tmp_path / "thesis") == ["chapter.tex"]
 
 
 def test_a_refused_tuning_leaves_no_lock(problem, tuning, tmp_path):

@@ -9,7 +9,6 @@ import shutil
 import pytest
 
 import resvm_cli
-import resvm_cli.sklearn
 from tests.conftest import ROOT
 
 pytest.importorskip("pandas")
@@ -41,17 +40,14 @@ def test_the_page_on_scikit_learn_uses_its_tools():
     for name in (
         *("Pipeline(", "ColumnTransformer(", "GridSearchCV(", "cross_val_score(", "set_output("),
         *("CalibratedClassifierCV(", "StackingClassifier(", 'backend="loky"', "pickle.loads("),
-        *("clone(", "learning_curve(", "pu_score", "pu_roc_auc", "PUStratifiedKFold("),
+        *("clone(", "learning_curve(", "pu_score", "StratifiedKFold("),
     ):
         assert name in session, name
 
 
-@pytest.mark.parametrize("module", [resvm_cli, resvm_cli.sklearn])
-def test_every_public_name_has_an_entry_in_the_reference(module):
+def test_every_public_name_has_an_entry_in_the_reference():
     page = (DOCS / "api.md").read_text()
-    part = page.partition(f".. currentmodule:: {module.__name__}\n")[2].partition("currentmodule")[
-        0
-    ]
+    part = page.partition(".. currentmodule:: resvm_cli\n")[2].partition("currentmodule")[0]
     entries = re.findall(r"^\.\. auto(?:function|class|exception):: (\w+)", part, re.M)
-    assert sorted(entries) == sorted(module.__all__)
-    assert sorted(re.findall(r"^   (\w+)$", part, re.M)) == sorted(module.__all__)  # the overview
+    assert sorted(entries) == resvm_cli.__all__
+    assert sorted(re.findall(r"^   (\w+)$", part, re.M)) == resvm_cli.__all__  # the overview

@@ -46,14 +46,9 @@ def test_the_reader_imports_nothing_of_ours():
     assert not re.search(r"^\s*(import|from) resvm", READER.read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_the_reader_predicts_by_models_of_every_released_format(number, agrees):
-    assert agrees(GOLDEN / f"format-{number}", GOLDEN / "rows.svm")
-
-
 def test_the_reader_predicts_by_a_model_of_a_table_after_convert(agrees, resvm, tmp_path):
-    model, rows = GOLDEN / "format-3", tmp_path / "rows.svm"
-    ran = resvm("convert", GOLDEN / "format-3.csv", "--like", model, "-o", rows, "-q")
+    model, rows = GOLDEN / "format-1", tmp_path / "rows.svm"
+    ran = resvm("convert", GOLDEN / "format-1.csv", "--like", model, "-o", rows, "-q")
     assert ran.code == 0, ran.err
     assert agrees(model, rows)
 
@@ -66,11 +61,12 @@ KERNELS = [
     "-t tanimoto",
     "-t minmax",
 ]
+SEARCHED = "--seed 1"  # says nothing that would be fixed
 SETTINGS = [
     *(f"{kernel} --decision {rule}" for kernel in KERNELS for rule in ("votes", "mean")),
     *(f"--scale {kind}" for kind in ("maxabs", "minmax", "standard", "quantile")),
     *("--feature-weights relevance", "-t linear --feature-weights relevance --scale standard"),
-    *("--method bagging", "--method cwsvm", "--auto"),
+    *("--method bagging", "--method cwsvm", SEARCHED),
 ]
 
 
@@ -89,7 +85,7 @@ def test_the_reader_predicts_by_every_kernel_scaling_and_rule(options, agrees, r
     n_models = [] if "cwsvm" in options or "auto" in options else ["--n-models", 5]
     ran = resvm(
         *("train", "-P", pos, "-U", unl, "-q", "-o", tmp_path / "model"),
-        *(*n_models, *options.split()),
+        *(options.split() if options == SEARCHED else (*n_models, "--no-auto", *options.split())),
     )
     assert ran.code == 0, ran.err
     assert agrees(tmp_path / "model", test)
@@ -102,7 +98,16 @@ def test_the_reader_looks_precomputed_values_up(agrees, resvm, tmp_path):
     for name, rows in parts.items():
         write_svm(tmp_path / f"{name}.svm", matrix[rows], first_index=0)
     ran = resvm(
-        *("train", "-P", tmp_path / "pos.svm", "-U", tmp_path / "unl.svm", "-t", "precomputed"),
+        *(
+            "train",
+            "--no-auto",
+            "-P",
+            tmp_path / "pos.svm",
+            "-U",
+            tmp_path / "unl.svm",
+            "-t",
+            "precomputed",
+        ),
         *("--n-models", 5, "-q", "-o", tmp_path / "model"),
     )
     assert ran.code == 0, ran.err
@@ -112,7 +117,7 @@ def test_the_reader_looks_precomputed_values_up(agrees, resvm, tmp_path):
 @pytest.mark.parametrize("file", ["manifest.json", "members/00000.model"])
 def test_the_reader_refuses_a_changed_file(file, reader, tmp_path):
     model = tmp_path / "model"
-    shutil.copytree(GOLDEN / "format-2", model)
+    shutil.copytree(GOLDEN / "format-1", model)
     text = (model / file).read_text()
     (model / file).write_text(text.replace("0.", "1.", 1))
     with pytest.raises(SystemExit, match="digest differs"):

@@ -2,7 +2,7 @@
  * unnecessary digits, and fit in buffers of exactly the promised size. Rows, lines and vectors must not
  * depend on how their buffers grow. */
 #define RESVM_WITHOUT_PYTHON
-#include "../../resvm_cli/files/_numbers.c"
+#include "../../resvm_cli/data/_numbers.c"
 #include "input.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Fuzz target for the tokenizer: the input is a line of choices, then text, which is scanned from a
  * buffer of exactly the right size, so that ASan detects any access beyond it. */
 #define RESVM_WITHOUT_PYTHON
-#include "../../resvm_cli/files/_svmlight.c"
+#include "../../resvm_cli/data/_svmlight.c"
 #include "input.h"
 
 static int libc_decimal(void *context, text start, size_t length, double *out)
@@ -123,7 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         nonzero_capacity};
     struct outcome result = scan_lines(exact, length, zero_based, 1, &sink, libc_decimal, NULL);
     require(result.rows <= row_capacity, "rows within capacity");
-    require(result.nonzeros <= nonzero_capacity, "non-zeros within capacity");
+    require(result.nonzeros <= nonzero_capacity, "nonzeros within capacity");
     require(result.consumed <= length, "consumed within the text");
     require(result.consumed == 0 || exact[result.consumed - 1] == '\n', "whole lines consumed");
     require(result.status != OK || result.consumed == length, "everything consumed when OK");

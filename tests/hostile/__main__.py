@@ -1,7 +1,7 @@
-"""``make hostile BUDGET=seconds``: mutated files, faults, and files that do not belong together.
+"""``make hostile BUDGET=seconds``: mutated files and faults against every command.
 
 Prints what was tried, how often, and what did harm; files that did are kept in tests/hostile/cases.
-A third argument names the one attack to make: program, relations, faults or files.
+A third argument names the one attack to make: files or faults.
 """
 
 from __future__ import annotations
@@ -12,45 +12,44 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from tests.hostile import attacks, faults, forked, readers, relations, seeds
-from tests.hostile.harm import harms
+from tests.hostile import attacks, faults, seeds
+from tests.hostile.oracle import harms, limit_memory
 
 # every output is synced: a disk would spend the time on that
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 MOST_SHOWN = 20
-SHIM = "RESVM_FAULTS"  # set once the shim is loaded
-SHARES = {"program": 0.25, "relations": 0.15, "faults": 0.35, "files": 0.25}  # of the budget
+SHARES = {"files": 0.5, "faults": 0.5}  # of the budget
 
 
-def main() -> int:
-    budget = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
-    shares = {sys.argv[3]: 1.0} if len(sys.argv) > 3 else SHARES
-    forked.warm_up()
+def main(budget: float = 60.0, seed: int | None = None, attack: str = "") -> int:
+    seed = int(time.time()) if seed is None else seed
     began = time.monotonic()
     print(f"hostile: {budget:g} s, seed {seed}")  # noqa: T201
-    # not TemporaryDirectory: the processes that are forked would remove it as they end
-    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="resvm-hostile-", dir=MEMORY)))
     counts: Counter[str] = Counter()
-    try:
+    with tempfile.TemporaryDirectory(prefix="resvm-hostile-", dir=MEMORY) as name:
+        folder = Path(os.path.realpath(name))
+        library = faults.build_shim(folder)
+        if library is not None:
+            os.environ["LD_PRELOAD"] = str(library)
+        limit_memory()
         problem = seeds.make_files(folder / "files")
-        ready = time.monotonic()
+        ready, done = time.monotonic(), 0.0
         left = max(began + budget - ready, budget / 2)
-        done = 0.0
-        # files last: their libraries start threads, and what forks must have none
-        for name, share in shares.items():
+        for name, share in ({attack: 1.0} if attack else SHARES).items():
             done += share
             end = ready + done * left
-            for what in _attack(name, problem, folder, seed, end):
+            if name == "files":
+                strikes = attacks.through_the_program(problem, folder, seed)
+            elif library is not None:
+                strikes = faults.in_turn(problem, folder, Random(seed), end)
+            for what in strikes:
                 counts[what] += 1
                 if time.monotonic() > end:
                     break
-    finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
     for what, count in sorted(counts.items()):
         print(f"{count:>10,}  {what}")  # noqa: T201
     for harm, count in Counter(harms).most_common(MOST_SHOWN):
@@ -61,49 +60,6 @@ def main() -> int:
     return 1 if harms else 0
 
 
-def _attack(name: str, problem: Path, folder: Path, seed: int, end: float) -> Iterator[str]:
-    if name == "program":
-        return attacks.through_the_program(problem, folder, seed)
-    if name == "relations":
-        relations.make_more_files(problem)
-        cases = relations.all_cases(problem)
-        Random(seed).shuffle(cases)
-        return relations.strikes(problem, folder / "related", cases)
-    if name == "faults":
-        return fault_by_fault(problem, folder, seed, end)
-    readers.without_threads()
-    return iter(readers.Attack(problem, folder, Random(seed)).strike, None)
-
-
-def fault_by_fault(problem: Path, folder: Path, seed: int, end: float) -> Iterator[str]:
-    """Every writing command in turn, one fault after the other."""
-    if SHIM not in os.environ:
-        return
-    writings = faults.writings(problem)
-    Random(seed).shuffle(writings)  # a short run meets others than the next
-    going = [
-        faults.strikes(writing, folder / writing.name.replace(" ", "-"), end)
-        for writing in writings
-    ]
-    while going:
-        for strikes in list(going):
-            met = next(strikes, None)
-            if met is None:
-                going.remove(strikes)
-            else:
-                yield met
-
-
 if __name__ == "__main__":
-    if SHIM not in os.environ:
-        # a folder that outlives exec: the library stays loaded, so it may be removed afterwards
-        place = Path(tempfile.mkdtemp(prefix="resvm-shim-"))
-        library = faults.build_shim(place)
-        if library is not None:
-            os.environ |= {"LD_PRELOAD": str(library), SHIM: str(place)}
-            os.execv(sys.executable, [sys.executable, "-m", "tests.hostile", *sys.argv[1:]])
-        place.rmdir()
-    else:
-        os.environ.pop("LD_PRELOAD", None)
-        shutil.rmtree(os.environ[SHIM])
-    sys.exit(main())
+    words = sys.argv[1:]
+    sys.exit(main(*[float(word) for word in words[:1]], *map(int, words[1:2]), *words[2:3]))

@@ -6,22 +6,21 @@ gives the bytes of a run that met no fault, and leaves nothing behind.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
-from tests.hostile.forked import resvm
-from tests.hostile.harm import harms
-from tests.hostile.seeds import benchmark
+from tests.conftest import few_members
+from tests.hostile.oracle import harms, resvm
 from tests.programs import run
 
 KINDS = ("kill", "term", "eio", "enospc")
 SHIM = Path(__file__).with_name("faults.c")
-UNSTEADY = ("timings.jsonl", "times.jsonl")  # seconds
+UNSTEADY = ("timings.jsonl",)  # seconds
 KEPT = "m.part/"
 Arguments = Callable[[Path], list[object]]
 
@@ -50,93 +49,75 @@ def writings(problem: Path) -> list[Writing]:
     model = problem / "m"
     data = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
     few = ["--n-models", 3]
-    search = ["--oob", "--trials", 3, "--no-extend"]
+    search = ["--trials", 3, "--no-extend"]
     table = ["convert", problem / "table.csv", "-q", "--label-column", "label"]
 
     def in_place(*arguments: object, name: str, then: Sequence[object] = ()) -> Arguments:
         return lambda place: [*arguments, place / name, *then]
 
-    train = in_place("train", *data, *few, "--force", "-o", name="m")
+    train = in_place("train", "--no-auto", *data, *few, "--force", "-o", name="m")
     merge = in_place("merge", problem / "part-1", problem / "part-2", "-q", "--force", "-o",
                      name="m")  # fmt: skip
-    small = in_place("train", *data, *few, "-o", name="m")
-    older = in_place("train", *data, *few, "--seed", 9, "-o", name="m")
+    older = in_place("train", "--no-auto", *data, *few, "--seed", 9, "-o", name="m")
     predict = in_place("predict", model, problem / "test.svm", "-q", "-o", name="out")
-    outputs = in_place("predict", model, problem / "test.svm", problem / "pos.svm", "-q",
-                       "--out-dir", name="out")  # fmt: skip
     converted = in_place(*table, "-o", name="out")
     scored = ["score", problem / "pred.tsv", "--labels", problem / "labels", "--bootstrap", 0]
 
     def rank(place: Path) -> list[object]:
-        return ["rank", *data, *few, "-o", place / "m", "--force", "--html", place / "page"]
+        ranked = ["rank", *data, "--params", few_members(3), "-o", place / "m", "--force"]
+        return [*ranked, "--html", place / "page"]
 
     def score(place: Path) -> list[object]:
-        return [*scored, "--html", place / "page", "--curve", place / "curve"]
+        return [*scored, "--plot", place / "plot.svg", "--curve", place / "curve"]
 
     def split(place: Path) -> list[object]:
         sides = ["-P", place / "pos", "-U", place / "unl", "--map", place / "map"]
         return [*table, "--positive-label", 1, *sides]
 
-    def report(place: Path) -> list[object]:
-        tables = ["--markdown", place / "tables", "--csv", place / "csv"]
-        return ["benchmark", "report", problem / "bench", "-q", *tables, "--html", place / "page"]
-
-    labelled = ["simulate", "--data", problem / "bench.svm", "--positive-label", 1, "--n-pos", 5,
+    labelled = ["simulate", "--data", problem / "labeled.svm", "--positive-label", 1, "--n-pos", 5,
                 "--n-unl", 9, "-q", "-o"]  # fmt: skip
     return [
         Writing("train", train),
         Writing("train over a model", train, before=older),
-        Writing("train a part", in_place("train", *data, *few, "--task", "2/2", "-o", name="p")),
-        Writing("train and resume", in_place("train", *data, *few, "--resume", "-o", name="m")),
-        Writing("grow", in_place("train", *data, "--grow", 5, "-o", name="m"), before=small),
+        Writing("train a part", in_place("train", "--no-auto", *data, *few, "--task", "2/2",
+        "-o", name="p")),
+        Writing("train and resume", in_place("train", "--no-auto", *data, *few, "--resume",
+        "-o", name="m")),
         Writing("merge", merge),
-        Writing("merge over a model", merge, before=older),
         Writing("predict", predict),
         Writing("predict over a file", predict, before=in_place(*table, "-o", name="out")),
-        Writing("predict files", outputs),
         Writing("tune", in_place("tune", *data, *few, *search, "-o", name="t"), ("--resume",)),
-        Writing("tune a share",
-                in_place("tune", *data, *few, *search, "--task", "1/2", "-o", name="t")),
         Writing("simulate", in_place("simulate", "--synthetic", "--test-pos", 20, "--test-neg", 20,
                                      "-q", "-o", name="s")),
         Writing("rank", rank),
-        Writing("rank over a model", rank, before=older),
         Writing("score", score),
-        Writing("score over pages", score, before=lambda place: [*table, "-o", place / "page"]),
-        Writing("plot", lambda place: [*scored, "--plot", place / "curves.svg"]),
         Writing("convert", converted, before=predict),
         Writing("convert to two files", split),
         Writing("simulate from data", in_place(*labelled, name="s")),
-        Writing("benchmark", in_place(*benchmark(problem), "-o", name="b"), ("--resume",)),
-        Writing("benchmark a share",
-                in_place(*benchmark(problem), "--task", "1/2", "-o", name="b")),
-        Writing("benchmark report", report),
-        Writing("benchmark report over pages", report,
-                before=lambda place: [*table, "-o", place / "page"]),
     ]  # fmt: skip
+
+
+def in_turn(problem: Path, folder: Path, rng: Random, end: float) -> Iterator[str]:
+    """Every writing command in turn, one fault after the other."""
+    each = writings(problem)
+    rng.shuffle(each)  # a short run meets others than the next
+    going = [strikes(one, folder / one.name.replace(" ", "-"), end) for one in each]
+    while going:
+        for one in list(going):
+            met = next(one, None)
+            if met is None:
+                going.remove(one)
+            else:
+                yield met
 
 
 def contents(place: Path) -> dict[str, bytes]:
     """Every file below a place, what a run has not finished too."""
     return {
-        str(path.relative_to(place)): _steady(path)
+        str(path.relative_to(place)): path.read_bytes()
         for path in sorted(place.rglob("*"))
         if path.is_file() and path.name not in UNSTEADY
     }
-
-
-def _steady(path: Path) -> bytes:
-    """What a file says, without the seconds that a task took."""
-    text = path.read_bytes()
-    if path.name == "run.json":  # and without the commands, of which the last one resumed
-        return json.dumps({**json.loads(text), "command": None}).encode()
-    if path.parent.name != "tasks" or path.name.startswith("."):
-        return text
-    content = json.loads(text.partition(b"\n")[0])
-    for record in content["records"]:
-        record.pop("seconds", None)
-        record.pop("times", None)
-    return json.dumps(content).encode()
 
 
 def _is_begun(name: str) -> bool:

@@ -121,16 +121,8 @@ def packed(text: bytes, rng: Random) -> bytes:
     kind = rng.randrange(8)
     if kind > 3:
         return text
-    pack: Callable[[bytes], bytes] = (_gzip, bz2.compress, _xz, bytes)[kind]
+    pack: Callable[[bytes], bytes] = (gzip.compress, bz2.compress, lzma.compress, bytes)[kind]
     return damaged(pack(text), rng)
-
-
-def _gzip(text: bytes) -> bytes:
-    return gzip.compress(text, 1)
-
-
-def _xz(text: bytes) -> bytes:
-    return lzma.compress(text, preset=0)
 
 
 def damaged(text: bytes, rng: Random) -> bytes:
@@ -192,13 +184,6 @@ def mutated_model(files: dict[str, bytes], rng: Random) -> dict[str, bytes]:
         manifest["manifest_sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
     changed["manifest.json"] = (json.dumps(manifest, indent=1) + "\n").encode()
     return changed
-
-
-def mutated_benchmark(files: dict[str, bytes], rng: Random) -> dict[str, bytes]:
-    """One of the files that a benchmark's report is made of, changed."""
-    name = rng.choice(["results.jsonl", "times.jsonl", "run.json"])
-    mutate = mutated_document if name == "run.json" else mutated_log
-    return {name: mutate(files[name], rng)}
 
 
 def mutated_part(files: dict[str, bytes], rng: Random) -> dict[str, bytes]:

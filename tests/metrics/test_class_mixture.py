@@ -89,10 +89,10 @@ def test_sets_that_overlap_too_much_tell_nothing_but_an_upper_bound():
 def test_few_known_positives_must_differ_more_from_unlabeled_rows():
     few, many = (Drawn(0.0, 0.05, n_pos=n_pos, apart=1.5).fitted() for n_pos in (20, 200))
     assert 0.75 < few.binned.area < 0.9
-    assert not few.claims
+    assert not few.precision_is_known
     assert few.why_unknown == "P and U overlap too much for only 20 known positives"
-    assert many.claims
-    assert Drawn(0.0, 0.05, n_pos=20, apart=4.0).fitted().claims
+    assert many.precision_is_known
+    assert Drawn(0.0, 0.05, n_pos=20, apart=4.0).fitted().precision_is_known
     assert Drawn(0.0, 0.05, n_pos=20, apart=0.2).fitted().why_unknown == "P and U overlap too much"
 
 
@@ -262,8 +262,8 @@ def test_any_values_give_shares(seed, n_distinct, infinite):
             assert 0 <= share.low <= share.high <= 1
             assert np.isnan(share.value) or share.low <= share.value <= share.high
         precision = mixture.precision(40)
-        assert np.isnan(precision.value).all() != mixture.claims
-        if mixture.claims:
+        assert np.isnan(precision.value).all() != mixture.precision_is_known
+        if mixture.precision_is_known:
             for values in (precision.value, precision.low, precision.high):
                 assert ((values >= 0) & (values <= 1)).all()
 
@@ -297,7 +297,7 @@ def outcomes(drawn, numbers):
 
 def test_a_random_sample_of_tested_rows_bounds_b_where_values_cannot():
     drawn = Drawn(0.0, 0.3, apart=0.5, n_pos=100, n_unl=1000)
-    assert not drawn.fitted().claims
+    assert not drawn.fitted().precision_is_known
     numbers = np.random.default_rng(1).choice(1000, 60, replace=False)
     mixture = drawn.fitted(tested=outcomes(drawn, numbers))
     share = mixture.contamination_unl

@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from resvm_cli.ensemble.decisions import decide
+from resvm_cli.ensemble.ensemble import Member, Predictor
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.model.ensemble import Member, Predictor, decide
-from resvm_cli.model_files import directory
 from resvm_cli.rows import Rows
-from resvm_cli.running.run import Run
+from resvm_cli.run import Run
+from resvm_cli.storage import model as directory
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import library
 from resvm_cli.svm.products import BagRows, bag_values, kernel_products, kernel_values
 from resvm_cli.tuning.sample import SharedKernels
-from tests.conftest import train_arguments, write_svm
-from tests.model.test_ensemble import ensemble_of
+from tests.conftest import few_members, train_arguments, write_svm
+from tests.ensemble.test_ensemble import ensemble_of
 
 NAMES = ("tanimoto", "minmax")
 
@@ -189,7 +190,7 @@ def test_a_member_file_says_that_libsvm_cannot_use_it_and_libsvm_rejects_it(
 @pytest.mark.parametrize("name", NAMES)
 def test_tuning_and_ranking_support_them(name, fingerprints, resvm, tmp_path):
     sets = ("-P", fingerprints / "pos.svm", "-U", fingerprints / "unl.svm")
-    ran = resvm("rank", *sets, "-t", name, "--n-models", 20, "--format", "tsv")
+    ran = resvm("rank", *sets, "-t", name, "--params", few_members(20), "--format", "tsv")
     assert ran.code == 0, ran.err
     first = [int(line.split(b"\t")[1]) for line in ran.out.splitlines()[1:31]]
     assert sum(number <= 30 for number in first) >= 20
@@ -199,13 +200,8 @@ def test_tuning_and_ranking_support_them(name, fingerprints, resvm, tmp_path):
     assert "gamma" not in json.dumps(best)
     ran = resvm("tune", *sets, "-t", name, "--gamma", "0.1:1", "-o", tmp_path / "u", "-q")
     assert ran.code == 2
-    ran = resvm(
-        *train_arguments(fingerprints),
-        "--params",
-        tmp_path / "t" / "best.json",
-        "-o",
-        tmp_path / "m",
-    )
+    best_file = tmp_path / "t" / "best.json"
+    ran = resvm(*train_arguments(fingerprints), "--params", best_file, "-o", tmp_path / "m")
     assert ran.code == 0, ran.err
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
     assert all(group["kernel"] == {"name": name} for group in manifest["groups"])
@@ -214,11 +210,12 @@ def test_tuning_and_ranking_support_them(name, fingerprints, resvm, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_committee_of_them_predicts_as_its_members_do(name, fingerprints, resvm, tmp_path):
     model = tmp_path / "m"
-    ran = resvm(*train_arguments(fingerprints), "-t", name, "--auto", "-q", "-o", model)
+    arguments = [each for each in train_arguments(fingerprints) if each != "--no-auto"]
+    ran = resvm(*arguments, "-t", name, "-q", "-o", model)
     assert ran.code == 0, ran.err
     stored = directory.load_model(str(model))
     ensemble = stored.ensemble
-    assert len(ensemble.groups) > 1
+    assert len(ensemble.sections) > 1
     judged = dense(fingerprints / "test.svm")
     pool = np.zeros((len(ensemble.pool), 80))
     pool[ensemble.pool.row_numbers, ensemble.pool.indices - 1] = ensemble.pool.values
@@ -230,7 +227,7 @@ def test_a_committee_of_them_predicts_as_its_members_do(name, fingerprints, resv
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     out = resvm("predict", model, fingerprints / "test.svm").out
     means = [float(line.split()[1]) for line in out.splitlines()]
-    np.testing.assert_allclose(means, decide(expected, False, ensemble.groups).means, atol=1e-9)
+    np.testing.assert_allclose(means, decide(expected, ensemble.sections).means, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -243,13 +240,13 @@ def test_fingerprints_are_left_as_they_are_by_auto_and_no_scaling_is_advised(nam
         )
     sets = ("-P", tmp_path / "pos.svm", "-U", tmp_path / "unl.svm")
     told = resvm("train", *sets, "-t", "rbf", "-o", tmp_path / "r").err
-    assert "the features are not scaled" in told
-    for number, options in enumerate([(), ("--auto",)]):
+    assert "the features are on different scales" in told
+    for number, options in enumerate([("--no-auto",), ()]):
         model = tmp_path / str(number)
         ran = resvm("train", *sets, "-t", name, *options, "-o", model)
         assert ran.code == 0, ran.err
         assert "scale" not in ran.err
-        assert json.loads((model / "manifest.json").read_text())["scaling"] is None
+        assert json.loads((model / "manifest.json").read_text())["scalings"] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -260,17 +257,8 @@ def test_automatic_scaling_is_none_for_fingerprints(name, resvm, tmp_path):
     write_svm(tmp_path / "pos.svm", numbers[:30])
     write_svm(tmp_path / "unl.svm", numbers[30:])
     for scale in ("auto", "none"):
-        ran = resvm(
-            *train_arguments(tmp_path),
-            "-t",
-            name,
-            "--scale",
-            scale,
-            "--n-models",
-            3,
-            "-o",
-            tmp_path / scale,
-        )
+        more = ["-t", name, "--scale", scale, "--n-models", 3, "-o", tmp_path / scale]
+        ran = resvm(*train_arguments(tmp_path), *more)
         assert ran.code == 0, ran.err
     manifest = (tmp_path / "auto" / "manifest.json").read_bytes()
     assert manifest == (tmp_path / "none" / "manifest.json").read_bytes()

@@ -57,12 +57,13 @@ def test_without_address_space_there_is_an_exit_code_and_a_message(problem, tmp_
         "import resource, sys\n"
         "limit = int(sys.argv.pop(1)) << 20\n"
         "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
-        "from resvm_cli.cli import program; sys.argv[0] = 'resvm'; program()\n"
+        "from resvm_cli.cli.app import program; sys.argv[0] = 'resvm'; program()\n"
     )
     for megabytes in (215, 225, 235, 245, 255):
         ran = run(
             script_command(
-                script, megabytes, "train", "-P", problem / "pos.svm", "-U", problem / "unl.svm",
+                script, megabytes, "train", "--no-auto", "-P", problem / "pos.svm", "-U",
+                problem / "unl.svm",
                 "-o", tmp_path / "m", "--force", "-q", "-j", 2,
             )
         )  # fmt: skip

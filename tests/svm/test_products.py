@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.model import members as fitting
-from resvm_cli.model.ensemble import Predictor
-from resvm_cli.model.setting_plan import problems, resolve_defaults
-from resvm_cli.parameters import LIBSVM_KERNELS, MethodParameters
+from resvm_cli.ensemble import members as fitting
+from resvm_cli.ensemble.ensemble import Predictor
+from resvm_cli.ensemble.plan import problems, resolve_defaults
+from resvm_cli.parameters import LIBSVM_KERNELS, Params
 from resvm_cli.rows import Rows
-from resvm_cli.running.run import Run
+from resvm_cli.run import Run
 from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import NodeArray
@@ -91,7 +91,7 @@ def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monk
 def test_an_ensemble_predicts_the_same_from_products_and_from_rows(method, kernel, monkeypatch):
     positives, unlabeled = Rows.from_dense(X[:25]), Rows.from_dense(X[25:])
     bags = {} if method == "cwsvm" else {"n_models": 6, "n_unl": 20}
-    params = MethodParameters(method=method, kernel=kernel, tolerance=1e-7, **bags)
+    params = Params(method=method, kernel=kernel, tolerance=1e-7, **bags)
     plan = resolve_defaults(params, 25, 35, 9, lambda: 1.0)
     tasks = list(problems(plan, range(plan.n_models)))
     drawn = fitting.rows_drawn(tasks)
@@ -116,7 +116,7 @@ def test_an_ensemble_predicts_the_same_from_products_and_from_rows(method, kerne
 
 
 def test_rows_drawn_twice_take_no_more_memory(monkeypatch):
-    params = MethodParameters(n_models=2, n_pos=50, n_unl=150)
+    params = Params(n_models=2, n_pos=50, n_unl=150)
     plan = resolve_defaults(params, 25, 35, 9, lambda: 1.0)
     tasks = list(problems(plan, range(2)))
     drawn = fitting.rows_drawn(tasks)

@@ -12,11 +12,11 @@ from resvm_cli.svm import _blocks, support_vectors
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.support_vectors import (
     BLOCK_ROWS,
+    LinearPool,
     Pool,
     SupportIndex,
     WeightedMember,
     WeightedPool,
-    Weights,
 )
 
 RNG = np.random.default_rng(5)
@@ -214,8 +214,8 @@ def test_sparse_weights_of_one_row_per_member_equal_those_that_are_summed():
         5,
     )
     columns = Columns(rows.indices)
-    ours = Weights(rows, alone, columns, dense=False).sums(queries)
-    theirs = Weights(rows, added, columns, dense=False).sums(queries)
+    ours = LinearPool(rows, alone, columns, dense=False).sums(queries)
+    theirs = LinearPool(rows, added, columns, dense=False).sums(queries)
     assert ours.tolist() == theirs[:, :4].tolist()
 
 

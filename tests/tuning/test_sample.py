@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from resvm_cli.data.pudata import MemoryData
+from resvm_cli.ensemble.plan import problems, resolve_defaults
 from resvm_cli.errors import ParameterError
-from resvm_cli.model.pu_data import MemoryData
-from resvm_cli.model.setting_plan import problems, resolve_defaults
-from resvm_cli.parameters import KERNEL_NAMES, MethodParameters
+from resvm_cli.parameters import KERNEL_NAMES, Params
 from resvm_cli.rows import Rows
-from resvm_cli.running.run import Run
+from resvm_cli.run import Run
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.tuning.candidates import SearchOptions
 from resvm_cli.tuning.sample import Folds, SharedKernels, TuningSample
-from resvm_cli.tuning.search import TuningSettings
 
 RNG = np.random.default_rng(8)
 POSITIVES = RNG.standard_normal((20, 6)) + 0.8
@@ -57,14 +57,14 @@ def test_more_folds_than_positives_or_their_groups_are_refused():
 
 def test_a_weight_for_known_negatives_needs_some():
     data = MemoryData.from_matrix(sparse.eye_array(40, format="csr"), np.arange(40) < 20)
-    settings = TuningSettings(base=MethodParameters(w_neg=2.0))
-    with pytest.raises(ParameterError, match="w_neg applies to known negatives"):
+    settings = SearchOptions(base=Params(w_neg=2.0))
+    with pytest.raises(ParameterError, match="`w_neg` applies to known negatives"):
         TuningSample.from_data(data, settings, Run())
 
 
 def members(method, kernel):
     sizes = {} if method == "cwsvm" else {"n_models": 7, "n_unl": 25}
-    params = MethodParameters(method=method, kernel=kernel, gamma=0.2, coef0=0.5, degree=2, **sizes)
+    params = Params(method=method, kernel=kernel, gamma=0.2, coef0=0.5, degree=2, **sizes)
     plan = resolve_defaults(params, 20, 70, 6, lambda: 1.0)
     return plan, list(problems(plan, range(plan.n_models)))
 
@@ -99,7 +99,7 @@ def test_values_agree_with_those_of_training_and_predicting(method, kernel):
 def test_known_negatives_have_their_own_penalty():
     found = []
     for w_neg in (0.1, 10.0):
-        params = MethodParameters(gamma=0.2, n_models=4, n_unl=25, c_pos=1.0, w_neg=w_neg)
+        params = Params(gamma=0.2, n_models=4, n_unl=25, c_pos=1.0, w_neg=w_neg)
         plan = resolve_defaults(params, 20, 50, 6, lambda: 1.0, rows_neg=20)
         tasks = list(problems(plan, range(4)))
         found.append(values(plan.kernel, 10, tasks))
@@ -123,7 +123,7 @@ def test_sparse_rows_have_the_same_products(monkeypatch):
 
 
 def test_a_linear_member_of_liblinear_is_trained_by_it():
-    params = MethodParameters(kernel="linear", solver="liblinear", n_models=3, n_unl=25)
+    params = Params(kernel="linear", solver="liblinear", n_models=3, n_unl=25)
     plan = resolve_defaults(params, 20, 70, 6, lambda: 1.0)
     tasks = list(problems(plan, range(3)))
     shared = values(plan.kernel, 10, tasks)

@@ -50,7 +50,7 @@ def test_lists_ranges_and_single_values(name, text, low, high, log, values):
 def test_what_is_no_range_is_refused_by_name(name, text, message):
     with pytest.raises(ParameterError, match=message) as refused:
         parse_axis(name, text)
-    assert str(refused.value).startswith(name + " ")
+    assert str(refused.value).startswith(f"`{name}` ")
 
 
 @given(st.sampled_from(AXIS_NAMES), st.floats(1, 100), st.floats(1.5, 50), st.floats(0, 0.999999))
@@ -157,11 +157,11 @@ def test_bags_fit_the_data_however_small_it_is(n_pos, n_unl, method):
 
 
 def test_ranges_beyond_the_data_or_the_method_are_refused():
-    with pytest.raises(ParameterError, match="the widest range that the data allows"):
+    with pytest.raises(ParameterError, match="the widest range allowed"):
         default_space("resvm", "rbf", 45, 900, 0.1, [parse_axis("n_pos", "10,50")])
-    with pytest.raises(ParameterError, match='w_pos does not apply to method="bagging"'):
+    with pytest.raises(ParameterError, match="`w_pos` does not apply to `method='bagging'`"):
         default_space("bagging", "rbf", 45, 900, 0.1, [parse_axis("w_pos", "1,2")])
-    with pytest.raises(ParameterError, match="gamma does not apply"):
+    with pytest.raises(ParameterError, match="`gamma` does not apply"):
         default_space("resvm", "linear", 45, 900, 0.1, [parse_axis("gamma", "1,2")])
 
 

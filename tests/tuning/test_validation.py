@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from resvm_cli.ensemble.decisions import decide
+from resvm_cli.ensemble.plan import problems
 from resvm_cli.errors import DataError, SolverError
-from resvm_cli.model.ensemble import decide
-from resvm_cli.model.setting_plan import problems
-from resvm_cli.parameters import METRIC_NAMES, MethodParameters
+from resvm_cli.parameters import METRIC_NAMES, Params
 from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.rows import Rows
-from resvm_cli.running.run import Run
+from resvm_cli.run import Run
 from resvm_cli.svm import smo
 from resvm_cli.tuning import validation
+from resvm_cli.tuning.candidates import SearchOptions
 from resvm_cli.tuning.sample import Folds, KernelTrainer, SharedKernels, TuningSample
-from resvm_cli.tuning.search import TuningSettings
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import CandidateScorer, ScoredSample, criterion, score
 
@@ -34,8 +34,8 @@ CANDIDATE = Candidate(
 def scorer(oob=False, groups=None, n_folds=4, *, kernels=None, n_models=8):
     folds = Folds.drawn(24, 80, n_folds, 7, groups=groups)
     kernels = kernels or SharedKernels(Rows.from_dense(P), Rows.from_dense(U), 100)
-    base = MethodParameters(seed=7, tolerance=1e-6)
-    settings = TuningSettings(base=base, oob=oob, metric="roc_auc", n_models=n_models)
+    base = Params(seed=7, tolerance=1e-6)
+    settings = SearchOptions(base=base, oob=oob, metric="roc_auc", n_models=n_models)
     return CandidateScorer(TuningSample({None: kernels}, folds), settings)
 
 
@@ -60,7 +60,7 @@ def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
             )  # fmt: skip
             svc.fit(np.vstack([P[positive], U[unlabeled]]), np.repeat([1, -1], [6, 18]))
             values.append(svc.decision_function(rows[held]))
-        expected = decide(np.array(values).T.copy(), False)
+        expected = decide(np.array(values).T.copy())
         part = found.only(found.folds == fold)
         assert np.array_equal(part.positive, held < 24)
         np.testing.assert_allclose(part.means, expected.sums / 8, atol=1e-4)
@@ -143,8 +143,8 @@ def test_knowing_nothing_scores_like_chance_out_of_bag(monkeypatch):
     found = []
     for seed in range(6):
         folds = Folds.drawn(60, 600, 5, seed)
-        settings = TuningSettings(
-            base=MethodParameters(seed=seed),
+        settings = SearchOptions(
+            base=Params(seed=seed),
             oob=True,
             metric="partial_roc_auc",
             n_models=20,

@@ -1,0 +1,1 @@
+"""The paper's experiments: run them, and compare the results with the published tables."""

@@ -1,0 +1,1 @@
+"""The studies behind docs/quality.md."""

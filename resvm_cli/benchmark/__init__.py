@@ -1,1 +1,0 @@
-"""Run the paper's experiments on its data or on yours."""

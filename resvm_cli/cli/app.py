@@ -1,0 +1,173 @@
+"""The command line: register commands, and turn signals and errors into exit codes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.main import get_command
+
+from resvm_cli import __version__
+from resvm_cli import threads as parallel
+from resvm_cli.cli import terminal
+from resvm_cli.cli.option_groups import add_config, arrange, forbid_overwriting_inputs
+from resvm_cli.cli.values import UsageError, explain_usage_error
+from resvm_cli.data.atomic import remove_unfinished
+from resvm_cli.data.streams import guard_stdout
+from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
+from resvm_cli.run import output_is_done, signal_arrived
+
+COMMANDS = (  # in the order of --help
+    *("train", "merge", "predict", "tune", "score", "rank", "inspect", "simulate"),
+    *("check", "convert"),
+)
+DEBUG = "--debug"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        terminal.print_data(f"resvm {__version__}\n")
+        raise typer.Exit
+
+
+def resvm(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show a traceback if resvm crashes (or set RESVM_DEBUG=1).")
+    ] = False,
+) -> None:
+    """Learn from positive and unlabeled data with robust ensembles of SVMs.
+
+    P is a set of rows known to be positive, U all other rows. What you do not say is searched, in
+    seconds; what you say is fixed. Only data goes to stdout; progress and errors go to stderr.
+
+    Exit codes: 0 success, 1 a bug in resvm, 2 invalid command line, 3 invalid input data, 4 invalid
+    model, 5 reading or writing failed, 130/143 interrupted.
+
+    To get started:
+
+    - `resvm rank -P pos.svm -U unl.svm --html ranking.html > ranking.tsv`
+    - `resvm train -P pos.svm -U unl.svm -o model`
+    - `resvm predict model new.svm > new.pred`
+    """
+    if debug:
+        os.environ["RESVM_DEBUG"] = "1"
+
+
+def app_of(names: Sequence[str]) -> typer.Typer:
+    """Return the application with only these commands, because importing all of them is slow."""
+    app = typer.Typer(
+        name="resvm",
+        rich_markup_mode="markdown",  # joins the lines of a paragraph
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(resvm)
+    for name in names:
+        app.command()(getattr(import_module(f"resvm_cli.commands.{name}"), name))
+    return app
+
+
+def command_line(names: Sequence[str]) -> Any:
+    """Return the program with these commands, including path checks and sorted help."""
+    program: Any = get_command(app_of(names))
+    for name, command in program.commands.items():
+        add_config(command, name, COMMANDS)
+        arrange(command.params)
+        forbid_overwriting_inputs(command)
+    return program
+
+
+def _commands_to_import(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the commands that must be imported to parse these arguments."""
+    if arguments[:1] == [DEBUG]:
+        return _commands_to_import(arguments[1:])
+    if arguments[:1] == ["--version"]:
+        return ()
+    return arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    del frame
+    signal_arrived(number)
+
+
+def main() -> NoReturn:
+    """Run resvm and exit with its exit code."""
+    parallel.limit_blas_threads()
+    guard_stdout()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
+            signal.signal(number, _interrupt)
+    arguments = sys.argv[1:] or ["--help"]
+    try:
+        # set the program name, even for python -m resvm_cli
+        code = command_line(_commands_to_import(arguments))(
+            arguments, prog_name="resvm", standalone_mode=False
+        )
+    except UsageError as error:
+        _fail(explain_usage_error(error, arguments, COMMANDS))
+    except ResvmError as error:
+        _fail(error)
+    except ClosedPipe:
+        sys.exit(0)
+    except MemoryError:
+        _fail(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
+    except ImportError as error:  # loading a library fails if address space is limited
+        hint = "is memory limited (ulimit -v)?"
+        _fail(MachineError(f"cannot load a library: {error}", hint))
+    except Interrupted as error:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # cleanup must not be interrupted
+        remove_unfinished()
+        if output_is_done():
+            os._exit(0)  # the output is complete and in place
+        terminal.say("resvm: interrupted")
+        os._exit(error.exit_code)  # a solver may still be running, and a C call cannot be canceled
+    except Exception as error:  # noqa: BLE001 - any other exception is a bug, reported here
+        _report_bug(error)
+        sys.exit(1)
+    sys.exit(code or 0)
+
+
+def _fail(error: ResvmError) -> NoReturn:
+    terminal.show_error(error)
+    sys.exit(error.exit_code)
+
+
+def _report_bug(error: Exception) -> None:
+    """Report a bug in one line, with a traceback only if RESVM_DEBUG is set."""
+    if os.environ.get("RESVM_DEBUG", "0") not in ("", "0"):
+        import traceback
+
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            terminal.say(line)
+    kind = type(error).__name__
+    terminal.say(f"resvm: this is a bug in resvm {__version__}: {kind}: {error}")
+    terminal.say(f"  hint: please report it with the output of `resvm {DEBUG} ...`")
+
+
+def program() -> NoReturn:
+    """Run resvm and skip the interpreter's shutdown, which takes longer than some commands."""
+    try:
+        main()
+    except SystemExit as done:
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, OSError, ValueError):  # closed, or its reader is gone
+                stream.flush()
+        os._exit(done.code if isinstance(done.code, int) else 0 if done.code is None else 1)
+    except MemoryError:  # while an error was being reported
+        os.write(2, b"resvm: error: out of memory\n")
+        os._exit(MachineError.exit_code)

@@ -1,1 +1,0 @@
-"""Run tasks on a Dask cluster."""

@@ -1,1 +1,0 @@
-"""The resvm score command."""

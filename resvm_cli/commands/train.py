@@ -1,0 +1,101 @@
+"""The options of resvm train."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from resvm_cli.cli import options as shared
+from resvm_cli.cli.option_groups import (
+    expand_option_groups,
+    explicit_options,
+)
+from resvm_cli.cli.terminal import print_json, say_row
+from resvm_cli.cli.training_report import report
+from resvm_cli.cli.values import parse_task
+from resvm_cli.errors import CommandLineError
+from resvm_cli.run import set_final_output
+
+if TYPE_CHECKING:
+    from resvm_cli.tuning.training import PartResult
+
+
+@expand_option_groups
+def train(
+    context: typer.Context,
+    *,
+    data: shared.DataOptions,
+    table: shared.TableOptions,
+    groups: str | None = shared.GROUPS,
+    method: shared.MethodOptions,
+    output: str = shared.output_option(
+        "-o, --output DIR", "Model directory to write.", default="resvm-model"
+    ),
+    force: bool = shared.FORCE,
+    json: bool = shared.JSON,
+    resume: bool = shared.output_option(
+        "--resume",
+        "Continue an interrupted run from its finished members, which are saved next to -o.",
+    ),
+    task: str | None = shared.TASK,
+    seed: int = shared.SEED,
+    cluster: shared.ClusterOptions,
+    running: shared.RunningOptions,
+) -> None:
+    """Train a model on known positives and unlabeled rows.
+
+    What you do not set is searched: up to 15 settings are scored out of bag, and the best ones are
+    pooled. `--no-auto` gives the fixed defaults of the paper.
+
+    For example:
+
+    - `resvm train -P pos.svm -U unl.svm -o model`
+    - `resvm train --data train.svm --positive-label 1 -t linear -o model`
+    - `resvm train -P pos.svm -U unl.svm --no-auto -o model`
+    """
+    explicit = explicit_options(context)
+    _check_together(explicit)
+    from resvm_cli.tuning import training
+    from resvm_cli.tuning.choice import read_params
+
+    params = read_params(
+        shared.given_values({**vars(method), **vars(data), "seed": seed}, explicit)
+    )
+    source = data.training_input(table, scale=params.data_scale, groups=groups)
+    if task is not None:
+        share = parse_task(task)
+        with running.run(cluster) as run:
+            part = training.train_share(source, params, share, output, run)
+        if not running.quiet and part.first <= part.last:
+            _show_part(part)
+        if json:
+            print_json("part", asdict(part))
+        return
+    if not json:
+        set_final_output(output)
+    with running.run(cluster) as run:
+        result = training.train(source, params, output, run, force=force, resume=resume)
+    report(result, json=json, quiet=running.quiet)
+
+
+def _check_together(explicit: set[str]) -> None:
+    """Reject options that cannot be combined, and tasks that would share an output path."""
+    if "task" not in explicit:
+        return
+    for name in sorted({"force", "resume"} & explicit):
+        raise CommandLineError(
+            f"--task and --{name} cannot be combined",
+            "rerun the same command to resume an interrupted part",
+        )
+    if "output" not in explicit:
+        raise CommandLineError(
+            "--task requires -o: every part needs its own directory", "for example, -o part-3"
+        )
+
+
+def _show_part(result: PartResult) -> None:
+    members = f"{result.first} to {result.last} of {result.n_members}"
+    say_row("members", f"{members}, {result.n_trained} of them new")
+    say_row("part", result.part)

@@ -1,0 +1,1 @@
+"""Bytes to rows: streams, svmlight, tables, encoding, P and U."""

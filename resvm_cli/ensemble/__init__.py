@@ -1,0 +1,1 @@
+"""The method: plan, bags, training, out-of-bag rule, decisions."""

@@ -1,1 +1,0 @@
-"""Bags, members, decisions and out-of-bag values: everything about an ensemble except its files."""

@@ -1,1 +1,0 @@
-"""Model directories, and parts of a model that are trained separately."""

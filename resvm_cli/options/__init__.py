@@ -1,1 +1,0 @@
-"""Command-line options and how they are parsed."""

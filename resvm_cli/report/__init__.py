@@ -1,1 +1,0 @@
-"""Render results for people and programs, without writing files."""

@@ -1,1 +1,0 @@
-"""Threads, signals and array tasks."""

@@ -1,0 +1,1 @@
+"""The model directory, its members, and parts of a model."""

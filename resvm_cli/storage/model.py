@@ -1,0 +1,415 @@
+"""The model directory: ``manifest.json``, ``members/00000.model ...`` and ``out_of_bag.tsv``.
+
+If the members were trained on bags, ``out_of_bag.tsv`` contains out-of-bag values for known
+positives and rows of U; it is read only when they are needed. Files are not trusted: sizes and
+digests are checked before parsing, file names are computed rather than taken from the manifest, and
+links are not followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from resvm_cli import threads as parallel
+from resvm_cli.data.atomic import read_consistently, recover, whole_directory
+from resvm_cli.data.json_files import parse_object
+from resvm_cli.data.scaling import Scaling
+from resvm_cli.data.streams import cannot
+from resvm_cli.ensemble.decisions import DecisionRule, OutOfBag
+from resvm_cli.ensemble.ensemble import Ensemble, Section
+from resvm_cli.ensemble.plan import BAG_RULE, WEIGHTED_RULE, Plan
+from resvm_cli.errors import FileError, ModelError, ParameterError
+from resvm_cli.parameters import METHOD_NAMES, ScalingName
+from resvm_cli.records import dataclass
+from resvm_cli.storage.members import (
+    MEMBERS,
+    TRAIN_AGAIN,
+    MemberText,
+    member_entry,
+    member_name,
+    parse_members,
+    read_bounded,
+    read_member,
+    read_verified,
+)
+
+if TYPE_CHECKING:
+    from resvm_cli.data.encoding import FeatureMap
+
+OUT_OF_BAG = "out_of_bag.tsv"
+FORMAT = 1
+KIND = "resvm-model"
+MANIFEST = "manifest.json"
+MAX_MANIFEST = 1 << 28
+MAX_NAME = 200
+MEMBERS_PER_TASK = 16  # dispatching a small member takes longer than writing it
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model in memory: its manifest and its members."""
+
+    manifest: dict[str, Any]
+    plan: Plan
+    decision: DecisionRule
+    ensemble: Ensemble
+    out_of_bag: OutOfBag | None = None  # also None if it was not read
+    encoding: FeatureMap | None = None  # of table columns, if trained on a table
+
+    @property
+    def zero_based(self) -> bool:
+        return bool(self.manifest["zero_based"])
+
+    @property
+    def last_feature(self) -> int:
+        """The largest feature index in the training data."""
+        return int(self.manifest["n_features"]) - (1 if self.zero_based else 0)
+
+
+def check_model_target(path: str, *, force: bool) -> None:
+    """Check that a model may be written to this path, before any work is done."""
+    target = require_parent(path)
+    if not target.name:
+        raise ParameterError(f"`path` is '{path}'; expected the name of a new directory")
+    if len(os.fsencode(target.name)) > MAX_NAME:
+        raise ParameterError(f"{path}: the name is too long (at most {MAX_NAME} bytes)")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise FileError(f"{path}: cannot write: no permission in {target.parent}")
+    recover(path)
+    if not os.path.lexists(target):
+        return
+    if not _is_only_a_model(target):
+        raise ParameterError(
+            f"{path}: already exists and either is not a resvm model or contains other files; not"
+            " overwritten",
+            "choose another `path`",
+        )
+    if not force:
+        raise ParameterError(
+            f"{path}: a model already exists there",
+            "choose another `path`, or use `force=True`",
+        )
+
+
+def require_parent(path: str) -> Path:
+    """Return the real path; it must have a name, and its parent directory must exist."""
+    if path in ("", "-"):
+        raise ParameterError(f"`path` is '{path}'; expected the name of a directory")
+    try:
+        target = Path(os.path.realpath(path))
+    except OSError as error:
+        raise cannot("write", path, error) from None
+    if not target.parent.is_dir():
+        raise ParameterError(
+            f"{path}: its parent directory does not exist",
+            f"mkdir -p {shlex.quote(str(target.parent))}",
+        )
+    return target
+
+
+def _is_only_a_model(path: Path) -> bool:
+    """Whether this directory contains a model and nothing else and may be replaced."""
+    try:
+        if set(os.listdir(path)) - {MANIFEST, MEMBERS, OUT_OF_BAG}:
+            return False
+        with open(path / MANIFEST, "rb") as handle:
+            return f'"kind": "{KIND}"'.encode() in handle.read(4096)
+    except OSError:
+        return False
+
+
+def save_model(
+    path: str,
+    texts: Iterable[MemberText],
+    description: dict[str, Any],
+    *,
+    force: bool,
+    out_of_bag: OutOfBag | None = None,
+    workers: int = 1,
+) -> dict[str, Any]:
+    """Write a model and return its manifest: ``description`` plus an entry for each file.
+
+    Several threads (``workers``) format and write members at the same time.
+    """
+    with whole_directory(
+        path, may_replace=lambda target: force and _is_only_a_model(target)
+    ) as directory:
+        (directory / MEMBERS).mkdir()
+        entries = _write_all(str(directory), texts, workers)
+        table = None
+        if out_of_bag is not None:
+            text = out_of_bag.format()
+            (directory / OUT_OF_BAG).write_bytes(text)
+            table = {
+                "file": OUT_OF_BAG,
+                "sha256": hashlib.sha256(text).hexdigest(),
+                "bytes": len(text),
+                "positives": int(out_of_bag.positive.sum()),
+                "unlabeled": int(out_of_bag.unlabeled.sum()),
+            }
+            if out_of_bag.negative.any():
+                table["negatives"] = int(out_of_bag.negative.sum())
+        manifest = {
+            "kind": KIND,
+            "format": FORMAT,
+            **description,
+            "out_of_bag": table,
+            "members": entries,
+        }
+        manifest["manifest_sha256"] = _own_digest(manifest)
+        (directory / MANIFEST).write_bytes(_render(manifest))
+    return manifest
+
+
+def _write_all(directory: str, texts: Iterable[MemberText], workers: int) -> list[dict[str, Any]]:
+    """Write all member files; return their entries in the manifest."""
+    numbered = enumerate(texts)
+    batches = iter(lambda: list(islice(numbered, MEMBERS_PER_TASK)), [])
+    writing = threading.Semaphore(workers)
+    write = partial(_write_members, directory, writing)
+    try:
+        if workers > 1:
+            written = parallel.stream(write, batches, lambda: workers)
+        else:
+            written = map(write, batches)
+        return [entry for batch in written for entry in batch]
+    finally:  # if interrupted, no thread may add a file while the directory is removed
+        for _ in range(workers):
+            writing.acquire()
+
+
+def _write_members(
+    directory: str, writing: threading.Semaphore, members: Iterable[tuple[int, MemberText]]
+) -> list[dict[str, Any]]:
+    entries = []
+    for number, make in members:
+        name, text = member_name(number), make()
+        with writing, open(f"{directory}/{name}", "wb") as handle:
+            handle.write(text)
+        entries.append({"file": name, **member_entry(text)})
+    return entries
+
+
+def load_model(path: str) -> StoredModel:
+    return read_consistently(path, lambda: _load(path))
+
+
+def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool = True) -> OutOfBag:
+    """Load the out-of-bag values; with ``of_positives``, some must belong to known positives."""
+    entry = manifest.get("out_of_bag")
+    if entry is None:
+        raise ModelError(
+            f"{path}: contains no out-of-bag values for known positives:"
+            f" {manifest['method']} trains every member on all of P",
+            "use `method='resvm'`, or set `threshold` to a number",
+        )
+    name = f"{path}/{OUT_OF_BAG}"
+    text = read_verified(name, entry)
+    try:
+        table = OutOfBag.parse(text)
+    except ValueError:
+        raise ModelError(f"{name}: damaged", TRAIN_AGAIN) from None
+    if of_positives and not table.positive.any():
+        raise ModelError(
+            f"{path}: every member was trained on every known positive, so none is out of bag",
+            "train with a smaller `n_pos`, or set `threshold` to a number",
+        )
+    return table
+
+
+def load_with_out_of_bag(path: str, *, required: bool) -> StoredModel:
+    """Load a model and its out-of-bag values, consistently even if the model is being replaced."""
+
+    def load() -> StoredModel:
+        stored = _load(path)
+        if not required and stored.manifest.get("out_of_bag") is None:
+            return stored
+        table = load_out_of_bag(path, stored.manifest, of_positives=required)
+        return replace(stored, out_of_bag=table)
+
+    return read_consistently(path, load)
+
+
+def _load(path: str) -> StoredModel:
+    manifest = read_manifest(path)
+    try:
+        decision = DecisionRule.from_description(manifest["decision"])
+        plan, sections = Plan.from_description(manifest, decision.rule)
+        if plan.n_models != len(manifest["members"]):
+            raise ValueError("members")
+        scalings = _scalings(manifest, sections)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        raise ModelError(f"{path}/{MANIFEST}: incomplete or inconsistent", TRAIN_AGAIN) from None
+    if os.path.islink(f"{path}/{MEMBERS}"):
+        raise ModelError(f"{path}/{MEMBERS}: a link, which is not followed", TRAIN_AGAIN)
+    texts = (
+        (f"{path}/{member_name(number)}", read_member(path, number, entry))
+        for number, entry in enumerate(manifest["members"])
+    )
+    ensemble = parse_members(texts, sections, manifest["method"] == "cwsvm")
+    ensemble = replace(ensemble, scalings=scalings)
+    return StoredModel(manifest, plan, decision, ensemble, encoding=stored_encoding(manifest))
+
+
+def stored_encoding(manifest: dict[str, Any]) -> FeatureMap | None:
+    """Return how a model encodes the columns of tables; None if it was trained on plain features.
+
+    Raises ValueError if the manifest, which is not trusted, contains an invalid encoding.
+    """
+    if manifest["encoding"] is None:
+        return None
+    from resvm_cli.data.encoding import FeatureMap  # imported here because few models need it
+
+    found = FeatureMap.from_content(manifest["encoding"])
+    if found.missing is None or manifest["zero_based"]:
+        raise ValueError("encoding")
+    return found
+
+
+def _scalings(manifest: dict[str, Any], sections: Sequence[Section]) -> dict[ScalingName, Scaling]:
+    """Return the scalings by kind; raise ValueError if one is invalid or missing."""
+    found = [Scaling.from_description(content) for content in manifest["scalings"]]
+    scalings = {scaling.kind: scaling for scaling in found}
+    if {section.scaling for section in sections} - {None, *scalings} or len(scalings) < len(found):
+        raise ValueError("scalings")
+    return scalings
+
+
+def stored_plan(stored: StoredModel, path: str) -> Plan:
+    """Return the plan of a model, for redrawing its bags."""
+    rule = stored.manifest.get("bags")
+    if rule not in (BAG_RULE, WEIGHTED_RULE):
+        raise ModelError(
+            f"{path}: its bags were drawn by an unknown rule, {rule!r}; this version"
+            f" supports '{BAG_RULE}' and '{WEIGHTED_RULE}'",
+            "use the version of resvm that trained it or a newer one, or train again",
+        )
+    return stored.plan
+
+
+def plan_of_part(description: dict[str, Any]) -> Plan:
+    """Return the plan in the description of a part; raise ValueError if it is invalid."""
+    try:
+        if not fits({**description, "unconverged": 0, "decision": _NO_DECISION}, _REQUIRED):
+            raise ValueError("description")
+        plan, sections = Plan.from_description(description)
+        _scalings(description, sections)
+        stored_encoding(description)
+    except (KeyError, TypeError, OverflowError, AttributeError) as error:
+        raise ValueError("description") from error
+    return plan
+
+
+ANYTHING = object()
+# The required content of a manifest: keys, each with a type or a tuple of allowed values.
+_REQUIRED: dict[str, Any] = {
+    "method": METHOD_NAMES,
+    "seed": int,
+    "n_features": int,
+    "zero_based": bool,
+    "groups": list,
+    "decision": {"rule": str, "thresholds": {}},
+    "labels": {"trained_on": (float, int, type(None))},
+    "data": {
+        "positive": {"rows": int, "sha256": str},
+        "unlabeled": {"rows": int, "sha256": str},
+    },
+    "scalings": list,
+    "encoding": (dict, type(None)),
+    "unconverged": int,
+    "versions": {},
+}
+_NO_DECISION = {"rule": "", "thresholds": {}}  # a part has none yet
+_DATA_GROUPS = {"count": int, "sha256": str}
+_TABLE = {"file": str, "sha256": str, "bytes": int, "positives": int, "unlabeled": int}
+MEMBER_ENTRY = {"sha256": str, "bytes": int, "support_vectors": int}
+
+
+def fits(value: Any, pattern: Any) -> bool:
+    """Whether a value matches a pattern of keys, types and allowed values."""
+    if isinstance(pattern, dict):
+        return isinstance(value, dict) and all(
+            key in value and fits(value[key], part) for key, part in pattern.items()
+        )
+    if isinstance(pattern, tuple):
+        return value in pattern if isinstance(pattern[0], str) else type(value) in pattern
+    return pattern is ANYTHING or type(value) is pattern
+
+
+def _is_valid(manifest: dict[str, Any]) -> bool:
+    members = manifest.get("members")
+    if not fits(manifest, _REQUIRED) or not isinstance(members, list) or not members:
+        return False
+    if not fits(manifest["data"].get("groups", {"count": 0, "sha256": ""}), _DATA_GROUPS):
+        return False
+    try:
+        stored_encoding(manifest)
+    except ValueError:
+        return False
+    stored = manifest.get("out_of_bag")
+    if stored is not None and not (fits(stored, _TABLE) and stored["bytes"] >= 0):
+        return False
+    return all(
+        fits(entry, MEMBER_ENTRY | {"file": str}) and entry["bytes"] >= 0 for entry in members
+    )
+
+
+def read_manifest(path: str) -> dict[str, Any]:
+    """Read the manifest and check its digest and format."""
+    recover(path)
+    if not os.path.isdir(path):
+        what = "a file, not a model" if os.path.exists(path) else "no such model directory"
+        raise ModelError(
+            f"{path}: {what}",
+            "a model is a directory written by resvm train; put it first: predict MODEL FILE",
+        )
+    name = f"{path}/{MANIFEST}"
+    if not os.path.lexists(name):
+        raise ModelError(
+            f"{path}: not a resvm model: it has no {MANIFEST}",
+            "a model is a directory written by resvm train",
+        )
+    text = read_bounded(name, MAX_MANIFEST)
+    damaged = ModelError(f"{name}: damaged or edited", TRAIN_AGAIN)
+    try:
+        manifest = parse_object(text)
+    except ValueError:
+        raise damaged from None
+    if manifest.get("kind") != KIND:
+        raise ModelError(f"{name}: not the manifest of a resvm model")
+    if manifest.get("format") != FORMAT or manifest["format"] is True:
+        raise ModelError(
+            f"{name}: format {manifest.get('format')!r}; this version reads {FORMAT}",
+            "install the version of resvm-cli that wrote it, or a newer one",
+        )
+    # the file must be byte-for-byte identical to what we would write
+    try:
+        whole = manifest.get("manifest_sha256") == _own_digest(manifest)
+        whole = whole and text == _render(manifest)
+    except (ValueError, RecursionError):
+        whole = False
+    if not whole:
+        raise damaged
+    if not _is_valid(manifest):
+        raise ModelError(f"{name}: incomplete or inconsistent", TRAIN_AGAIN)
+    return manifest
+
+
+def _own_digest(manifest: dict[str, Any]) -> str:
+    content = {key: value for key, value in manifest.items() if key != "manifest_sha256"}
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def _render(manifest: dict[str, Any]) -> bytes:
+    return (json.dumps(manifest, indent=1, allow_nan=False) + "\n").encode("ascii")

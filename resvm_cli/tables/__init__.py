@@ -1,1 +1,0 @@
-"""Convert the columns of a table to features."""

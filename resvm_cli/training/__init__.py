@@ -1,1 +1,0 @@
-"""Train a model on P and U."""

@@ -1,1 +1,0 @@
-"""The quality studies behind docs/quality.md, docs/ranking.md and docs/tuning.md."""

@@ -1,0 +1,254 @@
+"""Tables before a model that knows its columns."""
+
+from __future__ import annotations
+
+import csv
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from resvm_cli.commands.convert import convert_file
+from resvm_cli.commands.predict import PredictOptions, predict_rows
+from resvm_cli.data import delimited
+from resvm_cli.data.encoding import ColumnRoles
+from resvm_cli.data.predictions import annotated
+from resvm_cli.data.pu_input import TrainingInput
+from resvm_cli.data.streams import PIECE
+from resvm_cli.errors import DataError, ParameterError
+from resvm_cli.parameters import Params
+from resvm_cli.run import Run
+from resvm_cli.tuning.training import train
+from tests.tuning.test_tables import NAMES, ROWS, reading, write
+
+CHOICE = Params(n_models=4, auto=False)
+NEW = [row[:4] + row[5:] for row in ROWS[:40]]
+OWN = [name for name in NAMES if name != "status"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("tables")
+    source = TrainingInput(data=write(path / "t.csv", ROWS), table=reading())
+    train(source, CHOICE, str(path / "m"), Run())
+    write(path / "new.csv", NEW, OWN)
+    return path
+
+
+def predicted(folder: Path, name: str, table: ColumnRoles | None = None, **more) -> list[str]:
+    target = folder / "out"
+    options = PredictOptions(output=str(target), **more)
+    options.check()
+    run = Run()
+    predict_rows(str(folder / "m"), str(folder / name), options, run, table or ColumnRoles())
+    predicted.notes = "\n".join(map(str, run.notes))  # type: ignore[attr-defined]
+    return target.read_text().splitlines()
+
+
+def notes() -> str:
+    return str(predicted.notes)  # type: ignore[attr-defined]
+
+
+def columns_of(path: Path) -> dict[str, list[str]]:
+    with open(path, newline="") as file:
+        header, *rows = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+    return {name: [row[at] for row in rows] for at, name in enumerate(header)}
+
+
+def test_values_are_those_of_the_converted_rows(folder):
+    table, target = str(folder / "new.csv"), str(folder / "new.svm")
+    convert_file(table, ColumnRoles(), [target], Run(), like=str(folder / "m"))
+    assert predicted(folder, "new.csv") == predicted(folder, "new.svm")
+
+
+def test_columns_are_found_by_name_in_any_order_and_others_are_ignored(folder):
+    expected = predicted(folder, "new.csv")
+    order = [3, 4, 1, 0, 2]
+    shuffled = [[row[at] for at in order] + ["?", "x"] for row in NEW]
+    write(folder / "s.tsv", shuffled, [OWN[at] for at in order] + ["more", "extra"], "\t")
+    assert predicted(folder, "s.tsv") == expected
+    assert "columns that the model does not use were ignored: name, more, extra" in notes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda names, rows: (["name", "a", "B", "site", "last"], rows),
+            "no column 'b', which the",
+        ),
+        (lambda names, rows: (names[:-1], [row[:-1] for row in rows]), "no column 'last'"),
+        (
+            lambda names, rows: (names, [*rows[:3], ["r", "oops", "1", "north", "0"]]),
+            r"x\.csv:5:3: 'oops' in column 'a'; expected a number",
+        ),
+    ],
+)
+def test_what_the_model_needs_and_the_table_lacks_is_an_error(change, message, folder):
+    names, rows = change(OWN, NEW)
+    write(folder / "x.csv", rows, names)
+    with pytest.raises(DataError, match=message):
+        predicted(folder, "x.csv")
+
+
+def test_a_new_category_has_no_feature_and_is_counted_by_column(folder):
+    rows = [[*row[:3], "elsewhere", row[4]] for row in NEW]
+    write(folder / "n.csv", rows, OWN)
+    found = predicted(folder, "n.csv")
+    assert "unknown to the model get no feature: site (40 rows, first 'elsewhere')" in notes()
+    rows = [[*row[:3], "", row[4]] for row in NEW]  # --missing mean sets texts to nothing
+    write(folder / "e.csv", rows, OWN)
+    assert predicted(folder, "e.csv") == found
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_table_of_many_pieces_is_annotated_while_it_is_predicted(
+    piped, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(delimited, "CELLS_AT_ONCE", 1)  # blocks of 64 rows
+    rows = [[*row, str(number) + "x" * 20_000] for number, row in enumerate(NEW * 8)]
+    path = Path(write(tmp_path / "long.csv", rows, [*OWN, "remark"]))
+    assert path.stat().st_size > 4 * PIECE
+    expected = predicted(folder, str(path))
+    if piped:
+        text = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        threading.Thread(target=path.write_bytes, args=(text,)).start()
+    target = tmp_path / "annotated.csv"
+    assert predicted(folder, str(path), annotate=str(target)) == expected
+    found = columns_of(target)
+    assert [list(row) for row in zip(*map(found.get, [*OWN, "remark"]), strict=True)] == rows
+    values = zip(found["label"], found["decision_value"], strict=True)
+    assert [" ".join(pair) for pair in values] == expected
+
+
+def test_missing_values_are_filled_in_as_in_training(folder):
+    rows = [[row[0], "", *row[2:]] for row in NEW]
+    write(folder / "gaps.csv", rows, OWN)
+    filled = predicted(folder, "gaps.csv")
+    assert len(filled) == len(NEW)
+    assert "filled in as in training: a in 40, b in 4 of 40 rows" in notes()
+    assert predicted(folder, "gaps.csv", ColumnRoles(missing="mean")) == filled
+    for rule in ("median", "zero"):
+        table = ColumnRoles(missing=rule)
+        with pytest.raises(ParameterError, match="`missing` contradicts the model"):
+            predicted(folder, "gaps.csv", table)
+
+
+def test_rows_that_training_would_drop_are_refused_since_every_row_is_predicted(tmp_path):
+    source = TrainingInput(data=write(tmp_path / "t.csv", ROWS), table=reading("drop"))
+    train(source, CHOICE, str(tmp_path / "m"), Run())
+    write(tmp_path / "whole.csv", [[row[0], 1, 2, *row[3:]] for row in NEW], OWN)
+    assert predicted(tmp_path, "whole.csv")
+    write(tmp_path / "gaps.csv", [[row[0], "", *row[2:]] for row in NEW], OWN)
+    with pytest.raises(DataError, match=r"gaps\.csv:2"):
+        predicted(tmp_path, "gaps.csv")
+
+
+def test_missing_values_that_training_did_not_have_are_filled_in_with_0_if_asked(tmp_path):
+    whole = [[number, number % 7, number % 3] for number in range(60)]
+    table = ColumnRoles(label="c", positive_labels=("0",))
+    source = TrainingInput(data=write(tmp_path / "t.csv", whole, ["a", "b", "c"]), table=table)
+    train(source, CHOICE, str(tmp_path / "m"), Run())
+    write(tmp_path / "gaps.csv", [["", 1], [2, 0]], ["a", "b"])
+    write(tmp_path / "zeros.csv", [[0, 1], [2, 0]], ["a", "b"])
+    with pytest.raises(DataError):
+        predicted(tmp_path, "gaps.csv")
+    expected = predicted(tmp_path, "zeros.csv")
+    asked = ColumnRoles(missing="zero")
+    assert predicted(tmp_path, "gaps.csv", asked) == expected
+    assert "missing values were filled in with 0: a in 1 of 2 rows" in notes()
+
+
+def test_ids_come_from_their_column(folder):
+    table = ColumnRoles(row_id="name")
+    lines = predicted(folder, "new.csv", table, ids=True)
+    assert [line.rpartition("# ")[2] for line in lines] == [row[0] for row in NEW]
+
+
+def test_a_model_without_columns_takes_a_matrix_but_no_table(folder):
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((60, 3))
+    text = [" ".join(f"{at + 1}:{x!r}" for at, x in enumerate(row)) for row in matrix.tolist()]
+    (folder / "p.svm").write_text("\n".join(text[:20]) + "\n")
+    (folder / "u.svm").write_text("\n".join(text[20:]) + "\n")
+    inner = folder / "plain"
+    inner.mkdir()
+    source = TrainingInput(str(folder / "p.svm"), str(folder / "u.svm"))
+    train(source, CHOICE, str(inner / "m"), Run())
+    np.save(inner / "x.npy", matrix[20:])
+    np.savez(inner / "x.npz", data_matrix=matrix[20:])
+    (inner / "u.svm").write_bytes((folder / "u.svm").read_bytes())
+    assert predicted(inner, "x.npy") == predicted(inner, "x.npz") == predicted(inner, "u.svm")
+    write(inner / "x.csv", [list(map(repr, row)) for row in matrix.tolist()], ["a", "b", "c"])
+    with pytest.raises(DataError, match="the model was not trained on one"):
+        predicted(inner, "x.csv")
+    np.save(inner / "narrow.npy", matrix[20:, :2])
+    with pytest.raises(DataError, match=r"narrow.npy: 2 columns, but the model was trained on 3"):
+        predicted(inner, "narrow.npy")
+    scipy.sparse.save_npz(inner / "narrow.npz", scipy.sparse.csr_array(matrix[20:, :2]))
+    assert len(predicted(inner, "narrow.npz")) == 40  # trailing zeros, as in svmlight text
+
+
+@pytest.mark.parametrize("level", [None, "0.7"])
+@pytest.mark.parametrize("name", ["own.csv", "own.tsv"])
+def test_the_table_comes_back_with_its_predictions(name, level, folder):
+    rows = [[*row, "mine"] for row in NEW]
+    write(folder / "c.csv", rows, [*OWN, "label"])  # a name that a result has too
+    lines = predicted(folder, "c.csv", annotate=str(folder / name), votes=True, threshold=level)
+    found = columns_of(folder / name)
+    assert list(found) == [*OWN, "label", "resvm_label", "decision_value", "votes"]
+    for at, column in enumerate([*OWN, "label"]):
+        assert found[column] == [row[at] for row in rows]
+    own = zip(found["resvm_label"], found["decision_value"], found["votes"], strict=True)
+    assert [list(map(float, one)) for one in own] == [list(map(float, x.split())) for x in lines]
+    if level is not None:
+        above = [float(value) > float(level) for value in found["decision_value"]]
+        assert [label == "1" for label in found["resvm_label"]] == above
+
+
+@pytest.mark.parametrize("first_missing", [0, 39])
+def test_integers_of_a_parquet_file_stay_integers(first_missing, folder, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("resvm_cli.data.arrays.MAX_ROWS", 10)
+    big = [2**60 + number for number in range(len(NEW))]
+    gaps = [None if number == first_missing else one for number, one in enumerate(big)]
+    small = [None if number == first_missing else number for number in range(len(NEW))]
+    columns = dict(zip(OWN, map(list, zip(*NEW, strict=True)), strict=True))
+    columns |= {"a": [float(one) for one in columns["a"]], "b": small, "last": [0] * len(NEW)}
+    columns |= {"name": big, "other": gaps}
+    parquet.write_table(pyarrow.table(columns), folder / "i.parquet")
+    predicted(folder, "i.parquet", annotate=str(folder / "own.csv"))
+    found = columns_of(folder / "own.csv")
+    for name in ("name", "b", "last", "other"):
+        assert found[name] == ["" if one is None else str(one) for one in columns[name]]
+    assert list(map(float, found["a"])) == columns["a"]
+
+
+def test_unknown_results_are_empty_cells(tmp_path):
+    path = tmp_path / "a.csv"
+    with annotated(str(path), ["x"]) as write_rows:
+        write_rows([["a"], ["b"]], {"probability": [0.5, float("nan")]})
+    assert columns_of(path)["probability"] == ["0.5", ""]
+
+
+def test_rows_without_columns_and_odd_names_cannot_be_annotated(folder):
+    (folder / "r.svm").write_text("1 1:2\n")
+    with pytest.raises(DataError, match="--annotate needs a table"):
+        predicted(folder, "r.svm", annotate=str(folder / "x.csv"))
+    assert not (folder / "x_.csv").exists()
+    for name in ("x.txt", "x.parquet"):
+        with pytest.raises(ParameterError, match=r"ends in \.csv or \.tsv"):
+            predicted(folder, "new.csv", annotate=str(folder / name))
+
+
+def test_a_table_of_column_names_only_is_an_error(folder):
+    write(folder / "empty.csv", [], OWN)
+    with pytest.raises(DataError, match=r"empty\.csv: no rows") as caught:
+        predicted(folder, "empty.csv")
+    assert caught.value.hint == "the file contains only column names"

@@ -1,0 +1,94 @@
+"""The studies of quality, on draws of a synthetic task that needs no file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.quality import compare, estimates, methods, rankings, tuning
+from experiments.quality.peers import Matrices, forest, logistic, svc
+from experiments.quality.tasks import TASKS, draw
+
+NOWHERE = Path("no-such-folder")
+
+
+def test_a_draw_has_the_requested_fraction_of_wrong_labels_and_depends_on_its_number():
+    drawn, again, other = (draw("synthetic", 0.3, number, NOWHERE) for number in (0, 0, 1))
+    task = TASKS["synthetic"]
+    assert (len(drawn.positives), len(drawn.unlabeled)) == (task.n_pos, task.n_unl)
+    assert (~drawn.truth_pos).mean() == pytest.approx(0.3)
+    assert drawn.prior == drawn.truth_test.mean() == pytest.approx(task.hidden)
+    assert (drawn.X != again.X).nnz == 0 < (drawn.X != other.X).nnz
+
+
+@pytest.mark.parametrize("peer", [svc, logistic, forest])
+def test_peers_score_every_test_row(peer):
+    rows = Matrices(draw("synthetic", 0.0, 0, NOWHERE), seed=0)
+    rows.train, rows.labels = rows.train[::5], rows.labels[::5]
+    answer = peer(rows)
+    assert len(answer.values) == len(answer.positive) == len(rows.test)
+
+
+def test_a_run_continues_where_its_log_ends(tmp_path, capsys):
+    log, page = tmp_path / "log.jsonl", tmp_path / "page.md"
+    words = f"--log {log} --draws 1 --tasks synthetic --methods train --markdown {page}"
+    methods.main(words.split())
+    lines = log.read_text().splitlines()
+    assert [json.loads(line)["contamination"] for line in lines] == [0.0, 0.1, 0.3]
+    log.write_text("\n".join(lines[:2]) + "\n")
+    capsys.readouterr()
+    methods.main(words.split())
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    again = log.read_text().splitlines()
+    assert again[:2] == lines[:2]
+    assert json.loads(again[2])["ap"] == json.loads(lines[2])["ap"]
+    assert "3 runs of each method" in page.read_text()
+
+
+def test_only_draws_with_results_of_every_method_count():
+    values = {
+        "train --no-auto": (0.5, 0.6, 0.7),
+        "train": (0.6, 0.65, 0.75),
+        "peer": (0.4, 0.5, 0.8),
+    }
+    records = [
+        {"method": method, "task": task, "contamination": 0.1, "draw": 0, "ap": ap, "seconds": 1.0}
+        for method, aps in values.items()
+        for task, ap in zip("abc", aps, strict=True)
+    ]
+    log = compare.Log(records)
+    assert log.ranks() == pytest.approx({"train --no-auto": 7 / 3, "train": 4 / 3, "peer": 7 / 3})
+    log = compare.Log(records[:-1])
+    assert len(log.cells) == 2
+    assert log.mean("train --no-auto", "ap") == pytest.approx(55.0)
+
+
+def test_stated_precision_is_compared_with_the_truth():
+    record = {"task": "synthetic", "a": 0.0, "n_pos": 50, "draw": 0}
+    record |= estimates.measure("synthetic", 50, 0.0, 0, NOWHERE)
+    assert record["auc"] > 0.9
+    for way in estimates.GIVEN:
+        assert record[way]["stated"]
+        assert np.abs(record[way]["errors"]).max() < 0.3
+    assert "| all | 1 of 1 |" in estimates.tables([record])
+
+
+def test_recall_is_estimated_from_known_rows_and_compared_with_the_truth():
+    truth = np.array([True, True, False, False])
+    unlabeled = np.array([0.9, 0.2, 0.5, np.nan])
+    known = np.array([0.6, 0.4, 0.5])
+    assert rankings.recall_gap(truth, known, unlabeled) == (2 / 3, 1 / 2)
+    record = {"task": "synthetic", "contamination": 0.3, "draw": 0}
+    record |= rankings.measure("synthetic", 0.3, 0, NOWHERE)
+    assert record["out_of_bag"]["audit"] > 0.8
+    assert "out of bag, 30% of P false" in rankings.tables([record])
+
+
+@pytest.mark.slow
+def test_every_way_of_choosing_a_candidate_is_tested():
+    record = {"task": "synthetic", "contamination": 0.0}
+    record |= tuning.measure("synthetic", 0.0, 0, 2, NOWHERE)
+    assert "| oob: roc_auc |" in tuning.tables([record])
