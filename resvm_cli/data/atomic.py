@@ -181,14 +181,13 @@ def _replaced(
     aside = _aside(target)
     try:
         if os.path.lexists(target):
-            if not may_replace(target):
+            if _must_stay(target, may_replace):
                 raise FileError(f"{path}: was created during the run", "nothing was overwritten")
-            if os.path.lexists(aside):
-                if not may_replace(aside):
-                    raise FileError(
-                        f"{aside}: exists and is not a resvm model", "move it elsewhere first"
-                    )
-                _discard(aside)
+            if _must_stay(aside, may_replace):
+                raise FileError(
+                    f"{aside}: exists and is not a resvm model", "move it elsewhere first"
+                )
+            _discard(aside)
             with suppress(FileNotFoundError):
                 os.rename(target, aside)
         os.rename(temporary, target)
@@ -198,6 +197,14 @@ def _replaced(
             return False
         raise
     return True
+
+
+def _must_stay(path: Path, may_replace: Callable[[Path], bool]) -> bool:
+    """Whether a directory may not be replaced; one that another process moves is no answer."""
+    while (before := _identity(path)) is not None and not may_replace(path):
+        if _identity(path) == before:
+            return True
+    return False
 
 
 def _discard(aside: Path) -> None:
@@ -231,13 +238,13 @@ def read_consistently(path: str, read: Callable[[], Result]) -> Result:
     return read()
 
 
-def _identity(path: str) -> tuple[int, int, int] | None:
-    """Return values that change when a directory is replaced."""
+def _identity(path: str | Path) -> tuple[int, ...] | None:
+    """Return values that change when a directory is replaced, or moved away and back."""
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
 def write_directory(path: str, contents: dict[str, bytes]) -> None:
