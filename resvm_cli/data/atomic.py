@@ -187,7 +187,8 @@ def _replaced(
                 raise FileError(
                     f"{aside}: exists and is not a resvm model", "move it elsewhere first"
                 )
-            _discard(aside)
+            if os.path.lexists(aside):
+                _discard(aside)
             with suppress(FileNotFoundError):
                 os.rename(target, aside)
         os.rename(temporary, target)
