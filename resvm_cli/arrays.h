@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { BYTES, BOOL, INT32, INT64, UINT64, FLOAT32, FLOAT64, WHOLE, REAL, FLAG, CAPSULE };
+enum kind { BYTES, BOOL, INT32, INT64, UINT64, FLOAT32, FLOAT64, WHOLE, REAL, FLAG, DICT };
 
 /* The formats of array items, as in Python's struct module, where an int64 is `l` or `q`. */
 static const struct {
@@ -24,7 +24,7 @@ static const struct {
 
 struct parameter {
     enum kind kind;
-    const char *name; /* for a capsule, the name of its type */
+    const char *name;
     int is_written, is_optional;
 };
 
@@ -33,7 +33,7 @@ struct parameter {
 #define OPTIONAL(kind, name) {kind, name, 0, 1}
 
 struct argument {
-    void *data; /* for an array or a capsule; NULL if an optional array is None */
+    void *data; /* for an array or a dict; NULL if an optional array is None */
     size_t count;
     int64_t whole; /* an integer or a flag */
     double real;
@@ -43,7 +43,7 @@ struct argument {
 #define MAX_PARAMETERS 12
 #define MAX_RESULTS 9
 
-/* A call returns bytes if its body sets `text`, which is then freed unless it is borrowed. Otherwise, it
+/* A call returns bytes if its body sets `text`, which is then freed. Otherwise, it
  * returns the numbers in `results`, or None if there are none. The body may reacquire the GIL
  * through `state`. */
 struct call {
@@ -53,7 +53,6 @@ struct call {
     size_t n_results;
     char *text;
     size_t length;
-    int is_borrowed;
 };
 
 #define RESULTS(call, ...)                                            \
@@ -106,8 +105,10 @@ static int take(const struct parameter *parameter, PyObject *object, struct argu
     case FLAG:
         argument->whole = PyObject_IsTrue(object);
         break;
-    case CAPSULE:
-        argument->data = PyCapsule_GetPointer(object, parameter->name);
+    case DICT:
+        if (!PyDict_Check(object))
+            PyErr_Format(PyExc_TypeError, "%s must be a dict", parameter->name);
+        argument->data = object;
         break;
     default:
         return take_array(parameter, object, argument);
@@ -153,8 +154,7 @@ static PyObject *answer(const char *(*body)(struct call *), const struct paramet
             PyErr_NoMemory();
         else
             PyErr_SetString(PyExc_ValueError, complaint);
-        if (!call.is_borrowed)
-            free(call.text);
+        free(call.text);
     }
     for (size_t i = 0; i < n_parameters; i++)
         PyBuffer_Release(&call.given[i].buffer); /* does nothing if the buffer is empty */

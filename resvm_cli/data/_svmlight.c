@@ -7,7 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -564,168 +563,27 @@ static struct outcome scan_cells(text buffer, size_t length, unsigned char separ
     return result;
 }
 
-/* The support vectors of all members: each distinct line once, in order of appearance, as a row of
- * svmlight text with the label 0. Line i ends at offset ends[i] of `lines`, where the next one begins. A
- * slot of the hash table contains a line number plus one, or 0; at most half of the slots are in use. */
-struct shared_lines {
-    unsigned char *lines;
-    size_t size, capacity;
-    size_t *ends;
-    uint64_t *hashes;
-    size_t *slots;
-    size_t count, n_slots;
-    size_t n_colons; /* in all lines: an upper bound on their entries */
-    uint64_t key;    /* random, so that nobody can craft lines that collide */
-    atomic_int busy;
-};
-
-#define LABEL "0 "
-#define LABEL_LENGTH (sizeof LABEL - 1)
-#define MIN_SLOTS 1024
-
-/* Hash four words at a time, in independent lanes. */
-static inline void mix(uint64_t lanes[4], const uint64_t words[4])
-{
-    for (int i = 0; i < 4; i++) {
-        lanes[i] = (lanes[i] ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        lanes[i] ^= lanes[i] >> (29 + i);
-    }
-}
-
-static uint64_t hash_bytes(text p, size_t length, uint64_t key)
-{
-    uint64_t lanes[4] = {key ^ length, ~key, key + length, key >> 1}, words[4];
-    for (; length >= sizeof words; length -= sizeof words, p += sizeof words) {
-        memcpy(words, p, sizeof words);
-        mix(lanes, words);
-    }
-    memset(words, 0, sizeof words);
-    memcpy(words, p, length);
-    mix(lanes, words);
-    for (int i = 0; i < 4; i++)
-        words[i] = lanes[(i + 1) % 4]; /* so that every lane affects the first */
-    mix(lanes, words);
-    words[0] = lanes[2];
-    mix(lanes, words);
-    return lanes[0];
-}
-
-/* Make room for one more line of this size; return 0 if memory runs out. */
-static int make_room(struct shared_lines *shared, size_t size)
-{
-    if (2 * (shared->count + 1) > shared->n_slots) {
-        size_t n_slots = shared->n_slots ? 2 * shared->n_slots : MIN_SLOTS;
-        size_t *slots = calloc(n_slots, sizeof *slots);
-        size_t *ends = realloc(shared->ends, n_slots / 2 * sizeof *ends);
-        if (ends)
-            shared->ends = ends;
-        uint64_t *hashes = realloc(shared->hashes, n_slots / 2 * sizeof *hashes);
-        if (hashes)
-            shared->hashes = hashes;
-        if (!slots || !ends || !hashes) {
-            free(slots);
-            return 0;
-        }
-        for (size_t number = 0; number < shared->count; number++) {
-            size_t slot = (size_t)hashes[number] & (n_slots - 1);
-            while (slots[slot])
-                slot = (slot + 1) & (n_slots - 1);
-            slots[slot] = number + 1;
-        }
-        free(shared->slots);
-        shared->slots = slots;
-        shared->n_slots = n_slots;
-    }
-    if (shared->capacity - shared->size < size) {
-        size_t capacity = 2 * shared->capacity + size;
-        unsigned char *lines = realloc(shared->lines, capacity);
-        if (!lines)
-            return 0;
-        shared->lines = lines;
-        shared->capacity = capacity;
-    }
-    return 1;
-}
-
-/* Count how often a byte occurs. Byte-sized lanes, emptied before they can overflow, allow SIMD. */
-static int64_t count_byte(text p, size_t length, unsigned char byte)
-{
-    int64_t count = 0;
-    while (length >= 64) {
-        uint8_t lanes[64] = {0};
-        size_t rounds = length / 64 < 255 ? length / 64 : 255;
-        length -= 64 * rounds;
-        for (; rounds; rounds--, p += 64)
-            for (int i = 0; i < 64; i++)
-                lanes[i] = (uint8_t)(lanes[i] + (p[i] == byte));
-        for (int i = 0; i < 64; i++)
-            count += lanes[i];
-    }
-    for (; length; length--)
-        count += *p++ == byte;
-    return count;
-}
-
-/* Find the number of a line among the shared lines; add it if it is new. Comments and qids are
- * MALFORMED here. */
-static enum status share_line(struct shared_lines *shared, text line, size_t size, int64_t *number_out)
-{
-    if (!make_room(shared, LABEL_LENGTH + size))
-        return OUT_OF_MEMORY;
-    uint64_t hash = hash_bytes(line, size, shared->key);
-    size_t slot = (size_t)hash & (shared->n_slots - 1), taken;
-    for (; (taken = shared->slots[slot]) != 0; slot = (slot + 1) & (shared->n_slots - 1)) {
-        size_t number = taken - 1, start = number ? shared->ends[number - 1] : 0;
-        if (shared->hashes[number] == hash && shared->ends[number] - start == LABEL_LENGTH + size &&
-            memcmp(shared->lines + start + LABEL_LENGTH, line, size) == 0) {
-            *number_out = (int64_t)number;
-            return OK;
-        }
-    }
-    if (memchr(line, '#', size) || memchr(line, 'q', size))
-        return MALFORMED;
-    shared->n_colons += (size_t)count_byte(line, size, ':');
-    memcpy(shared->lines + shared->size, LABEL, LABEL_LENGTH);
-    memcpy(shared->lines + shared->size + LABEL_LENGTH, line, size);
-    shared->size += LABEL_LENGTH + size;
-    shared->ends[shared->count] = shared->size;
-    shared->hashes[shared->count] = hash;
-    shared->slots[slot] = shared->count + 1;
-    *number_out = (int64_t)shared->count++;
-    return OK;
-}
-
-static void drop_lines(struct shared_lines *shared)
-{
-    free(shared->lines);
-    free(shared->ends);
-    free(shared->hashes);
-    free(shared->slots);
-}
-
-/* Read a member's lines, `coefficient index:value ...`. Store the coefficients, and the number that the
- * rest of each line has among the shared lines. */
-static struct outcome scan_vectors(text buffer, size_t length, double *coefficients, int64_t *numbers,
-                                   size_t capacity, struct shared_lines *shared, slow_decimal slow,
-                                   void *context)
+/* Read a member's lines, `coefficient index:value ...`. Store the coefficients, and where the rest of
+ * each line starts. */
+static struct outcome scan_vectors(text buffer, size_t length, double *coefficients, int64_t *starts,
+                                   size_t capacity, slow_decimal slow, void *context)
 {
     struct outcome result = {.previous_index = -1};
     text p = buffer, end = buffer + length;
-    while (p < end && result.status == OK) {
-        text line_start = p, newline = memchr(p, '\n', (size_t)(end - p));
+    while (p < end) {
+        text line = p;
         if (result.rows == capacity) {
             result.status = ROWS_FULL;
             break;
         }
         result.status = read_decimal(&p, coefficients + result.rows, slow, context);
         if (result.status == MALFORMED || (result.status == OK && *p != ' ' && *p != '\n'))
-            result.status = no_number(line_start, MALFORMED);
+            result.status = no_number(line, MALFORMED);
         if (result.status != OK)
             break;
         p += *p == ' ';
-        result.status = share_line(shared, p, (size_t)(newline + 1 - p), numbers + result.rows);
-        result.rows += result.status == OK;
-        p = newline + 1;
+        starts[result.rows++] = p - buffer;
+        p = (text)memchr(p, '\n', (size_t)(end - p)) + 1;
     }
     return result;
 }
@@ -846,116 +704,51 @@ FUNCTION(cells, IN(BYTES, "text"), IN(WHOLE, "separator"), IN(INT64, "kinds"), I
     return memory_of(&found);
 }
 
-FUNCTION(newlines, IN(BYTES, "text"), IN(WHOLE, "step"), OUT(INT64, "counts"))
+/* Replace the start of each line by its number in a dict, to which new lines are added. Comments and
+ * qids are MALFORMED here. */
+static enum status number_lines(PyObject *lines, text buffer, size_t length, int64_t *numbers, size_t count)
 {
-    const struct argument *a = call->given;
-    size_t step = a[1].whole > 0 ? (size_t)a[1].whole : 0, left = a[0].count;
-    if (step == 0)
-        return "step must be positive";
-    if (a[2].count != left / step + (left % step > 0))
-        return "counts does not fit: it must have one entry for each step of text";
-    text at = a[0].data;
-    for (int64_t *out = a[2].data; left > 0; out++) {
-        size_t length = left < step ? left : step;
-        *out = count_byte(at, length, '\n');
-        at += length;
-        left -= length;
+    for (size_t i = 0; i < count; i++) {
+        text start = buffer + numbers[i];
+        size_t size = (size_t)((text)memchr(start, '\n', length - (size_t)numbers[i]) + 1 - start);
+        PyObject *line = PyBytes_FromStringAndSize((const char *)start, (Py_ssize_t)size);
+        PyObject *number = line ? PyDict_GetItemWithError(lines, line) : NULL;
+        enum status status = !line || PyErr_Occurred() ? OUT_OF_MEMORY : OK;
+        if (number || status != OK)
+            Py_XINCREF(number);
+        else if (memchr(start, '#', size) || memchr(start, 'q', size))
+            status = MALFORMED;
+        else if (!(number = PyLong_FromSsize_t(PyDict_Size(lines))) ||
+                 PyDict_SetItem(lines, line, number) < 0)
+            status = OUT_OF_MEMORY;
+        numbers[i] = number ? PyLong_AsLongLong(number) : -1;
+        Py_XDECREF(number);
+        Py_XDECREF(line);
+        if (status != OK) {
+            PyErr_Clear();
+            return status;
+        }
     }
-    return NULL;
+    return OK;
 }
 
-#define SHARED "resvm_cli.data._svmlight.shared_lines"
-
-static void free_capsule(PyObject *capsule)
-{
-    struct shared_lines *shared = PyCapsule_GetPointer(capsule, SHARED);
-    if (shared)
-        drop_lines(shared);
-    free(shared);
-}
-
-static PyObject *call_shared(PyObject *Py_UNUSED(module), PyObject *key)
-{
-    struct shared_lines *made = calloc(1, sizeof *made);
-    if (!made)
-        return PyErr_NoMemory();
-    made->key = PyLong_AsUnsignedLongLongMask(key);
-    PyObject *capsule = PyErr_Occurred() ? NULL : PyCapsule_New(made, SHARED, free_capsule);
-    if (!capsule)
-        free(made);
-    return capsule;
-}
-
-static const char in_use[] = "another thread is using these lines";
-
-FUNCTION(vectors, IN(CAPSULE, SHARED), IN(BYTES, "text"), OUT(FLOAT64, "coefficients"),
+FUNCTION(vectors, IN(BYTES, "text"), IN(DICT, "lines"), OUT(FLOAT64, "coefficients"),
          OUT(INT64, "numbers"))
 {
     const struct argument *a = call->given;
-    struct shared_lines *shared = a[0].data;
     if (a[3].count != a[2].count)
         return "numbers does not fit coefficients";
-    if (!ends_in_newline(&a[1]))
+    if (!ends_in_newline(&a[0]))
         return no_newline;
-    if (atomic_exchange(&shared->busy, 1))
-        return in_use;
-    struct outcome found = scan_vectors(a[1].data, a[1].count, a[2].data, a[3].data, a[3].count,
-                                        shared, python_decimal, call);
-    atomic_store(&shared->busy, 0);
+    struct outcome found = scan_vectors(a[0].data, a[0].count, a[2].data, a[3].data, a[3].count,
+                                        python_decimal, call);
+    if (found.status == OK) {
+        PyEval_RestoreThread(call->state);
+        found.status = number_lines(a[1].data, a[0].data, a[0].count, a[3].data, found.rows);
+        call->state = PyEval_SaveThread();
+    }
     RESULTS(call, found.status, (int64_t)found.rows);
     return memory_of(&found);
-}
-
-FUNCTION(sizes, IN(CAPSULE, SHARED))
-{
-    const struct shared_lines *shared = call->given[0].data;
-    if (atomic_load(&shared->busy))
-        return in_use;
-    RESULTS(call, (int64_t)shared->count, (int64_t)shared->n_colons);
-    return NULL;
-}
-
-FUNCTION(distinct, IN(CAPSULE, SHARED))
-{
-    const struct shared_lines *shared = call->given[0].data;
-    if (atomic_load(&shared->busy))
-        return in_use;
-    call->text = shared->lines ? (char *)shared->lines : "";
-    call->length = shared->size;
-    call->is_borrowed = 1;
-    return NULL;
-}
-
-FUNCTION(parse, IN(CAPSULE, SHARED), OUT(INT64, "ends"), OUT(INT32, "indices"),
-         OUT(FLOAT64, "values"))
-{
-    const struct argument *a = call->given;
-    struct shared_lines *shared = a[0].data;
-    size_t n_rows = a[1].count;
-    if (atomic_exchange(&shared->busy, 1))
-        return in_use;
-    const char *wrong = NULL;
-    int64_t *others = NULL; /* labels, qids, lines, starts and comments, which are not needed */
-    if (n_rows != shared->count)
-        wrong = "ends does not fit what sizes returned";
-    else if (a[2].count != shared->n_colons)
-        wrong = "indices does not fit what sizes returned";
-    else if (a[3].count != shared->n_colons)
-        wrong = "values does not fit what sizes returned";
-    else if (!(others = malloc(6 * (n_rows ? n_rows : 1) * sizeof *others)))
-        wrong = "out of memory";
-    else {
-        struct sink sink = {a[1].data, (double *)others,    others + n_rows,
-                            others + 2 * n_rows, others + 3 * n_rows, others + 4 * n_rows,
-                            n_rows, a[2].data, a[3].data, a[2].count};
-        struct outcome found =
-            scan_lines(shared->lines, shared->size, 1, 1, &sink, python_decimal, call);
-        RESULTS(call, found.status, (int64_t)found.rows, (int64_t)found.nonzeros);
-        wrong = memory_of(&found);
-    }
-    free(others);
-    atomic_store(&shared->busy, 0);
-    return wrong;
 }
 
 static PyMethodDef methods[] = {
@@ -969,16 +762,9 @@ static PyMethodDef methods[] = {
            "Read the cells of complete lines of a table: numbers (kind 1) into values, and the offsets\n"
            "of texts (kind 2) into spans. If a cell of kind 1 is not a number, odd gets its index in\n"
            "values and its offsets. Returns (status, rows, consumed, odd cells)."),
-    METHOD(newlines, "Count the newlines in every `step` bytes of a text."),
-    {"shared", call_shared, METH_O, "Create an empty set of lines for vectors to fill; the key is any number."},
     METHOD(vectors,
-           "Read the support vectors of a member: their coefficients, and the numbers of their rows\n"
-           "among the shared rows, to which new ones are added. Returns (status, vectors)."),
-    METHOD(sizes, "Return how many distinct rows vectors found, and an upper bound on their entries."),
-    METHOD(distinct, "Return the distinct rows that vectors found, in order, as svmlight text."),
-    METHOD(parse,
-           "Parse the distinct rows that vectors found into arrays of these sizes; indices start at 0.\n"
-           "Returns (status, rows, nonzeros)."),
+           "Read the support vectors of a member: their coefficients, and the numbers of their lines in\n"
+           "a dict, to which new lines are added. Returns (status, vectors)."),
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

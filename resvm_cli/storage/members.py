@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -141,7 +140,7 @@ def parse_members(
 
     Texts are read one at a time, and only distinct rows are kept in memory.
     """
-    shared = tokenizer.shared(int.from_bytes(os.urandom(8), "little"))
+    lines: dict[bytes, int] = {}  # the distinct rows, numbered in order of appearance
     members = []
     heads = [
         itertools.repeat("\n".join(_kernel_lines(each.kernel)).encode("ascii"), len(each.members))
@@ -149,7 +148,7 @@ def parse_members(
     ]
     for (name, text), head in zip(texts, itertools.chain(*heads), strict=True):
         try:
-            members.append(_parse_member(text, head, shared))
+            members.append(_parse_member(text, head, lines))
         except ValueError as error:
             raise ModelError(
                 f"{name}: not a member of this model: {error}", "train the model again"
@@ -158,28 +157,23 @@ def parse_members(
         weighted = {member.weights is not None for member in members[section.columns]}
         if len(weighted) > 1 or (True in weighted and not section.kernel.uses_gamma):
             raise ModelError("members: unexpected or missing feature weights", TRAIN_AGAIN)
-    pool = _parse_lines(shared)
+    pool = _parse_lines(lines)
     if sections[0].kernel.is_precomputed and (wrong := wrong_serials(pool)):
         raise ModelError(f"members: invalid support vector: {wrong[0][1]}", "train the model again")
     return Ensemble(tuple(sections), pool, members, single)
 
 
-def _parse_lines(shared: Any) -> Rows:
-    """Parse the distinct rows of all members."""
-    n_rows, n_entries = tokenizer.sizes(shared)
-    indptr = np.zeros(n_rows + 1, np.int64)
-    indices, values = np.empty(n_entries, np.int32), np.empty(n_entries)
-    status, _, n_entries = tokenizer.parse(shared, indptr[1:], indices, values)
-    if status == tokenizer.OK:
-        return Rows(indptr, indices[:n_entries], values[:n_entries])
-    try:  # again, for the error message
-        list(parse_pieces([tokenizer.distinct(shared)], "support vectors", zero_based=True))
+def _parse_lines(lines: dict[bytes, int]) -> Rows:
+    """Parse the distinct rows; a label keeps rows without entries."""
+    text = b"0 ".join([b"", *lines])
+    try:
+        blocks = parse_pieces([text], "support vectors", zero_based=True)
+        return Rows.concatenate([block.rows for block in blocks])
     except DataError as error:
         raise ModelError(f"members: {error.message}", "train the model again") from None
-    raise AssertionError(status)
 
 
-def _parse_member(text: bytes, head: bytes, shared: Any) -> Member:
+def _parse_member(text: bytes, head: bytes, lines: dict[bytes, int]) -> Member:
     """Parse a member, with line numbers as support vectors; raise ValueError if it is invalid."""
     weights, start = _parse_weights(text)
     stop = start + len(head)
@@ -193,7 +187,7 @@ def _parse_member(text: bytes, head: bytes, shared: Any) -> Member:
     if not plausible or not text.endswith(b"\n"):
         raise _miscounted(size, body)
     coefficients, numbers = np.empty(size), np.empty(size, np.int64)
-    status, n_vectors = tokenizer.vectors(shared, body, coefficients, numbers)
+    status, n_vectors = tokenizer.vectors(body, lines, coefficients, numbers)
     if status in (tokenizer.NOT_FINITE, tokenizer.VALUE_OVERFLOW):
         raise ValueError("a coefficient is not finite")
     if status == tokenizer.ROWS_FULL or (status == tokenizer.OK and n_vectors != size):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import functools
 import gzip
 import lzma
 import math
@@ -411,43 +410,6 @@ def test_arbitrary_bytes_are_read_or_refused_but_never_crash(text):
         assert len(parse(text + b"\n1 1:1\n")) >= 1
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 40_000), st.integers(1, 20_000), st.integers(0, 3))
-def test_newlines_are_counted_step_by_step(length, step, seed):
-    text = np.random.default_rng(seed).choice([10, 65], length, p=[seed / 3, 1 - seed / 3])
-    text = text.astype(np.uint8)
-    counts = np.empty(-(-length // step), np.int64)
-    _svmlight.newlines(text.tobytes(), step, counts)
-    expected = [int((text[at : at + step] == 10).sum()) for at in range(0, length, step)]
-    assert counts.tolist() == expected
-
-
-# The tokenizer counts in 64 lanes of a byte each, which overflow behind 255 newlines.
-@pytest.mark.parametrize("rounds", [254, 255, 256, 257, 510, 511, 512, 1021])
-@pytest.mark.parametrize("rest", [0, 1, 63])
-def test_a_stretch_of_newlines_overflows_no_lane(rounds, rest):
-    length = 64 * rounds + rest
-    counts = np.zeros(1, np.int64)
-    _svmlight.newlines(b"\n" * length, length, counts)
-    assert counts.tolist() == [length]
-    for lane in (0, 31, 63):
-        _svmlight.newlines((b"x" * lane + b"\n" + b"x" * (63 - lane)) * rounds, length, counts)
-        assert counts.tolist() == [rounds]
-
-
-@pytest.mark.parametrize("step", [2**63 - 1, 2**62, 9])
-def test_a_step_may_be_longer_than_the_text(step):
-    counts = np.zeros(1, np.int64)
-    _svmlight.newlines(b"1 2:3\n\n", step, counts)
-    assert counts.tolist() == [2]
-
-
-@pytest.mark.parametrize("step", [0, -1])
-def test_a_step_of_nothing_is_refused(step):
-    with pytest.raises(ValueError, match="step must be positive"):
-        _svmlight.newlines(b"\n", step, np.zeros(1, np.int64))
-
-
 @pytest.mark.parametrize(
     "closing", [b"", b" # far from the end of the text, so eight bytes may be read"]
 )
@@ -479,8 +441,6 @@ def test_decimals_next_to_a_tie_between_two_doubles_are_rounded_once():
         assert block.rows.values.tolist() == [float(number)], number
 
 
-FOUND = _svmlight.shared(5)
-_svmlight.vectors(FOUND, b"1 2:3\n-1 1:1 4:0.5\n1\n", np.zeros(3), np.zeros(3, np.int64))
 LINES = np.frombuffer(b"1 2:3 # a\n-1 1:1\n", np.uint8)
 PER_ROW = {
     "ends": np.zeros(4, np.int64),
@@ -526,72 +486,31 @@ CALLS = {
         },
     ),
     "vectors": (
-        functools.partial(_svmlight.vectors, _svmlight.shared(0)),
+        _svmlight.vectors,
         {
             "text": np.frombuffer(b"1 2:3\n-1 1:1\n", np.uint8),
+            "lines": {},
             "coefficients": np.zeros(2),
             "numbers": np.zeros(2, np.int64),
         },
     ),
-    "parse": (
-        functools.partial(_svmlight.parse, FOUND),
-        {"ends": np.zeros(3, np.int64), "indices": np.zeros(3, np.int32), "values": np.zeros(3)},
-    ),
-    "newlines": (
-        _svmlight.newlines,
-        {"text": LINES, "step": 9, "counts": np.zeros(2, np.int64)},
-    ),
 }
 
 
-def numbered(shared, text, size):
+def numbered(lines, text, size):
     coefficients, numbers = np.zeros(size), np.zeros(size, np.int64)
-    status, count = _svmlight.vectors(shared, text, coefficients, numbers)
+    status, count = _svmlight.vectors(text, lines, coefficients, numbers)
     return status, coefficients[:count].tolist(), numbers[:count].tolist()
 
 
-def test_lines_that_members_share_are_kept_once_in_order_of_appearance():
-    shared = _svmlight.shared(7)
-    assert numbered(shared, b"0.5 1:2\n-1 3:4\n2\n", 3) == (0, [0.5, -1, 2], [0, 1, 2])
-    assert numbered(shared, b"9 3:4\n1 1:2 \n8\n1 1:2\n", 4) == (0, [9, 1, 8, 1], [1, 3, 2, 0])
-    assert _svmlight.distinct(shared) == b"0 1:2\n0 3:4\n0 \n0 1:2 \n"
-    assert _svmlight.distinct(_svmlight.shared(0)) == b""
-
-
-@given(
-    st.lists(st.lists(st.text("01:. ", max_size=40), max_size=40), max_size=5),
-    st.integers(0, 2**64 - 1),
-)
-def test_lines_are_told_apart_just_where_they_differ(members, key):
-    shared, known = _svmlight.shared(key), {}
-    for lines in members:
-        text = "".join(f"1 {line}\n" for line in lines).encode()
-        expected = [known.setdefault(line, len(known)) for line in lines]
-        assert numbered(shared, text, len(lines)) == (0, [1.0] * len(lines), expected)
-    assert _svmlight.distinct(shared) == "".join(f"0 {line}\n" for line in known).encode()
-
-
-def test_many_thousands_of_lines_are_told_apart():
-    lines = [b"%d:1\n" % number for number in range(1, 50_001)]
-    shared = _svmlight.shared(3)
-    for _ in range(2):
-        text = b"".join(b"1 " + line for line in lines)
-        assert numbered(shared, text, len(lines))[2] == list(range(50_000))
-    assert _svmlight.distinct(shared) == b"".join(b"0 " + line for line in lines)
-
-
-def test_shared_lines_are_parsed_to_rows():
-    assert _svmlight.sizes(FOUND) == (3, 3)
-    ends, indices, values = np.zeros(3, np.int64), np.zeros(3, np.int32), np.zeros(3)
-    assert _svmlight.parse(FOUND, ends, indices, values) == (_svmlight.OK, 3, 3)
-    assert (ends.tolist(), indices.tolist(), values.tolist()) == ([1, 3, 3], [2, 1, 4], [3, 1, 0.5])
-
-
-def test_a_shared_line_that_is_no_row_is_told_when_it_is_parsed():
-    shared = _svmlight.shared(1)
-    numbered(shared, b"1 1:1\n1 3:1 2:1\n", 2)
-    arrays = np.zeros(2, np.int64), np.zeros(3, np.int32), np.zeros(3)
-    assert _svmlight.parse(shared, *arrays)[0] == _svmlight.INDEX_DESCENDS
+@given(st.lists(st.lists(st.text("01:. ", max_size=40), max_size=40), max_size=5))
+def test_lines_that_members_share_are_kept_once_in_order_of_appearance(members):
+    lines, known = {}, {}
+    for member in members:
+        text = "".join(f"1 {line}\n" for line in member).encode()
+        expected = [known.setdefault(f"{line}\n".encode(), len(known)) for line in member]
+        assert numbered(lines, text, len(member)) == (0, [1.0] * len(member), expected)
+    assert list(lines.items()) == list(known.items())
 
 
 @pytest.mark.parametrize(
@@ -610,17 +529,13 @@ def test_a_shared_line_that_is_no_row_is_told_when_it_is_parsed():
     ],
 )
 def test_what_is_no_support_vector_is_refused(text, status):
-    assert numbered(_svmlight.shared(0), text, 1)[0] == status
+    assert numbered({}, text, 1)[0] == status
 
 
-def test_shared_lines_are_no_other_object():
+def test_lines_are_kept_in_a_dict_alone():
     for other in (None, 3, b""):
-        with pytest.raises((TypeError, ValueError)):
-            _svmlight.vectors(other, b"1\n", np.zeros(1), np.zeros(1, np.int64))
-        with pytest.raises((TypeError, ValueError)):
-            _svmlight.distinct(other)
-        with pytest.raises((TypeError, ValueError)):
-            _svmlight.sizes(other)
+        with pytest.raises(TypeError, match="lines must be a dict"):
+            _svmlight.vectors(b"1\n", other, np.zeros(1), np.zeros(1, np.int64))
 
 
 @pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))

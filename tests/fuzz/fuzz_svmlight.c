@@ -40,13 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const unsigned char separators[] = {0, '\t', ','};
     unsigned char separator = separators[below(3)];
     int64_t first_column = (int64_t)below(4), second_column = (int64_t)below(5) - 1;
-    int zero_based = (int)below(2), many_lines = below(200) == 0;
+    int zero_based = (int)below(2);
     size_t capacity = below(10), row_capacity = below(10), nonzero_capacity = below(30);
 
     int64_t newlines = 0;
     for (size_t at = 0; at < length; at++)
         newlines += exact[at] == '\n';
-    require(count_byte(exact, length, '\n') == newlines, "newlines are counted");
 
     double *firsts = malloc(8 * capacity), *seconds = malloc(8 * capacity);
     struct outcome table = scan_columns(exact, length, separator, first_column, second_column,
@@ -92,29 +91,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(room.spans);
     free(room.odd);
 
-    struct shared_lines shared = {.key = next_random()};
-    int64_t number;
-    for (int again = 0; again < 2; again++) { /* the second time every line is known */
-        double *coefficients = malloc(8 * capacity);
-        int64_t *numbers = malloc(8 * capacity);
-        size_t known = shared.count;
-        struct outcome vectors = scan_vectors(exact, length, coefficients, numbers, capacity,
-                                              &shared, libc_decimal, NULL);
-        require(vectors.rows <= capacity, "vectors within capacity");
-        require(vectors.status != OK || (int64_t)vectors.rows == newlines, "each vector a line");
-        require(!again || shared.count == known, "known lines are found again");
-        for (size_t row = 0; row < vectors.rows; row++) {
-            require(isfinite(coefficients[row]), "coefficients are finite");
-            require(numbers[row] >= 0 && (size_t)numbers[row] < shared.count, "lines that there are");
-        }
-        require(shared.count == 0 || shared.ends[shared.count - 1] == shared.size, "lines end");
-        free(coefficients);
-        free(numbers);
+    double *coefficients = malloc(8 * capacity);
+    int64_t *starts = malloc(8 * capacity);
+    struct outcome vectors =
+        scan_vectors(exact, length, coefficients, starts, capacity, libc_decimal, NULL);
+    require(vectors.rows <= capacity, "vectors within capacity");
+    require(vectors.status != OK || (int64_t)vectors.rows == newlines, "each vector a line");
+    for (size_t row = 0; row < vectors.rows; row++) {
+        require(isfinite(coefficients[row]), "coefficients are finite");
+        require(starts[row] > 0 && starts[row] < (int64_t)length, "lines that there are");
     }
-    for (uint64_t more = many_lines ? 2000 : 0; more; more--) /* slots grow */
-        if (share_line(&shared, (text)&more, sizeof more, &number) == OK)
-            require(number == (int64_t)shared.count - 1, "a new line is the last");
-    drop_lines(&shared);
+    free(coefficients);
+    free(starts);
 
     struct sink sink = {malloc(8 * row_capacity),  malloc(8 * row_capacity),
                         malloc(8 * row_capacity),  malloc(8 * row_capacity),
