@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import resvm_cli
 from resvm_cli.api.base import PUClassifier
+from resvm_cli.ensemble.plan import Plan, SettingPlan, bag_of, problem_on
+from resvm_cli.ensemble.train import Part, train_parts
+from resvm_cli.run import Run
+from resvm_cli.svm.problem import Problem
 
 ESTIMATORS = {
     "resvm": resvm_cli.RESVMClassifier,
@@ -41,3 +45,13 @@ def options_of(parameters: Mapping[str, Any]) -> list[Any]:
         if name != "auto":
             options += ["--" + name.replace("_", "-"), value]
     return options if parameters.get("auto") else [*options, "--no-auto"]
+
+
+def problems(plan: SettingPlan, members: range) -> Iterator[Problem]:
+    """Return the problems of a setting's members."""
+    return (problem_on(bag_of(plan, member), plan, member) for member in members)
+
+
+def train_part(plan: Plan, members: range, data: Any, run: Run) -> Part:
+    """Train these members of the plan as one batch."""
+    return next(train_parts(plan, [members], data, run))

@@ -14,7 +14,7 @@ from experiments.speed.data import Problem
 from experiments.speed.measure import Steps, run
 from resvm_cli.data.inputs import read_file
 from resvm_cli.data.svmlight import Block, format_block
-from resvm_cli.ensemble.plan import DEFAULT_TOLERANCE, problems, resolve_defaults
+from resvm_cli.ensemble.plan import DEFAULT_TOLERANCE, bag_of, resolve_defaults
 from resvm_cli.parameters import Params
 
 PROBE_ROWS = 500
@@ -87,9 +87,8 @@ class Ensemble:
             self.problem.n_features,
             lambda: 1.0,
         )
-        tasks = list(problems(plan, range(self.n_models)))
-        positive = np.array([task.positive for task in tasks])
-        unlabeled = np.array([task.unlabeled for task in tasks])
+        bags = [bag_of(plan, member) for member in range(self.n_models)]
+        positive, unlabeled = (np.array(part) for part in zip(*bags, strict=True))
         norms = [
             np.sqrt(read_file(str(name)).rows.squared_norms())
             for name in (self.problem.positives, self.problem.unlabeled)

@@ -284,10 +284,6 @@ def require_weighted_draws(method: MethodName) -> None:
 Bag: TypeAlias = tuple[IntArray, IntArray]
 
 
-def problems(plan: SettingPlan, members: range) -> Iterator[Problem]:
-    return (problem_on(bag_of(plan, member), plan, member) for member in members)
-
-
 def problem_on(bag: Bag, plan: SettingPlan, member: int) -> Problem:
     """Return the training problem of a member with the given bag."""
     return Problem(
@@ -422,23 +418,36 @@ class Plan:
     def n_models(self) -> int:
         return sum(plan.n_models for plan in self.settings)
 
-    def runs(self) -> Iterator[tuple[SettingPlan, range]]:
+    def runs(self, members: range | None = None) -> Iterator[tuple[SettingPlan, range]]:
+        """Yield each setting with its members, or with those among ``members``, if any."""
         first = 0
         for plan in self.settings:
-            yield plan, range(first, first + plan.n_models)
-            first += plan.n_models
+            last = first + plan.n_models
+            run = range(first, last)
+            if members is not None:
+                run = range(max(first, members.start), min(last, members.stop))
+            if run:
+                yield plan, run
+            first = last
 
     def problems(self, members: range) -> list[Problem]:
-        found: list[Problem] = []
-        for plan, own in self.runs():
-            run = range(max(own.start, members.start), min(own.stop, members.stop))
-            found += problems(plan, run)
-        return found
+        return [
+            problem_on(bag_of(plan, member), plan, member)
+            for plan, run in self.runs(members)
+            for member in run
+        ]
 
-    def sections(self) -> tuple[Section, ...]:
-        """The members of each setting, not yet standardized."""
+    def sections(self, members: range | None = None) -> tuple[Section, ...]:
+        """The members of each setting, or only these ones, numbered from 0; not standardized."""
+        start = 0 if members is None else members.start
         return tuple(
-            Section(plan.kernel, run, plan.weight, scaling=plan.scale) for plan, run in self.runs()
+            Section(
+                plan.kernel,
+                range(run.start - start, run.stop - start),
+                plan.weight,
+                scaling=plan.scale,
+            )
+            for plan, run in self.runs(members)
         )
 
     def description(self, sections: Sequence[Section]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Train the members of a plan on rows in memory, and score the rows that each has not seen.
+"""Train the members of a plan: from the rows that their bags draw to solved members.
 
 Member i and its out-of-bag values depend only on (seed, i) and the data. Parts of a plan, joined in
 member order, are therefore identical to a model trained in one run.
@@ -6,20 +6,35 @@ member order, are therefore identical to a model trained in one run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from resvm_cli import threads as parallel
 from resvm_cli.data.pudata import PUData
-from resvm_cli.ensemble.ensemble import Ensemble
-from resvm_cli.ensemble.members import Trainer, fit_members, rows_drawn
+from resvm_cli.data.scaling import Scaling
+from resvm_cli.ensemble.ensemble import Ensemble, Member, Section
 from resvm_cli.ensemble.oob import OutOfBagSample, TrainingRows, UnseenMask, stored_values
 from resvm_cli.ensemble.plan import Plan
+from resvm_cli.ensemble.relevance import FeatureBins, Relevance, learn_bins
+from resvm_cli.parameters import ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.run import Run
-from resvm_cli.svm.problem import Problem
+from resvm_cli.svm import kernels, libsvm, smo
+from resvm_cli.svm.libsvm import NodeArray
+from resvm_cli.svm.problem import LinearSolution, Problem
+from resvm_cli.svm.products import BagRows, SparseBag, bag_values
+
+if TYPE_CHECKING:
+    from resvm_cli.svm.liblinear import LinearTrainer
+
+# A bag of 100 rows trains in less than a millisecond; dispatching it takes half as long.
+BATCH_ROWS = 3000
+MIN_BATCHES = 8  # per worker, so that all workers finish at about the same time
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,23 +48,17 @@ class Part:
     sample: OutOfBagSample
     values: FloatArray  # members x sampled rows, P before U; nan if the member has seen the row
     problems: Sequence[Problem]
-    drawn: IntArray  # ascending numbers of the rows of U that are in any bag
-    unlabeled: Rows  # the drawn rows, unscaled
+    drawn: IntArray  # ascending numbers of the rows of U that are in any bag or in the sample
+    unlabeled: Rows  # these rows, unscaled
 
     @property
     def n_unconverged(self) -> int:
         return self.converged.count(False)
 
 
-def train_part(
-    plan: Plan,
-    members: range,
-    data: PUData,
-    run: Run,
-    on_members: Callable[[int], None] = lambda done: None,
-) -> Part:
-    """Train these members of the plan as one batch."""
-    return next(train_parts(plan, [members], data, run, on_members))
+def rows_drawn(problems: Sequence[Problem]) -> IntArray:
+    """Return the ascending numbers of the rows of U that are in any bag."""
+    return distinct(np.concatenate([problem.unlabeled for problem in problems]))
 
 
 def train_parts(
@@ -64,32 +73,27 @@ def train_parts(
     ``on_members`` is called with the number of members trained so far.
     """
     tasks = {members: plan.problems(members) for members in batches}
-    drawn = rows_drawn([problem for some in tasks.values() for problem in some])
     sample = OutOfBagSample.from_plan(plan)
-    numbers = distinct(np.concatenate([drawn, sample.unlabeled]))
-    fetched = data.fetch(numbers)
-    unlabeled = fetched.take(np.searchsorted(numbers, drawn))
-    unscaled = Rows.concatenate(
-        [
-            data.positives.take(sample.positive),
-            fetched.take(np.searchsorted(numbers, sample.unlabeled)),
-        ]
-    )
-    del fetched  # it may be large
-    alone = sum(map(len, batches)) == 1 and not run.is_remote
-    n_workers = run.workers()
+    drawn = rows_drawn([problem for some in tasks.values() for problem in some])
+    drawn = distinct(np.concatenate([drawn, sample.unlabeled]))
+    unlabeled = data.fetch(drawn)
+    sampled = unlabeled.take(np.searchsorted(drawn, sample.unlabeled))
+    unscaled = Rows.concatenate([data.positives.take(sample.positive), sampled])
+    numbers = np.concatenate([sample.positive, len(data.positives) + sample.unlabeled])
     # before scaling, which may fill in rows without features
     training_rows = TrainingRows(data.positives, unlabeled, drawn, data.groups(), unscaled)
-    numbers = np.concatenate([sample.positive, len(data.positives) + sample.unlabeled])
+    alone = sum(map(len, batches)) == 1 and not run.is_remote
+    n_workers = run.workers()
     n_columns = data.n_features + (0 if data.zero_based else 1)
+    trainer = Trainer.from_data(plan, data, unlabeled, drawn, n_workers if alone else 1)
     done = 0
 
     def tick(members: int) -> None:
         on_members(done + members)
 
-    trainer = Trainer.from_data(plan, data, unlabeled, drawn, n_workers if alone else 1)
     for members, some in tasks.items():
-        ensemble, converged = fit_members(trainer, some, run, single=plan.single, on_members=tick)
+        sections = plan.sections(members)
+        ensemble, converged = fit(trainer, some, sections, run, single=plan.single, on_members=tick)
         values = np.zeros((len(some), 0))
         if len(sample):
             unseen = UnseenMask(some, training_rows).unseen(numbers, unscaled)
@@ -97,3 +101,219 @@ def train_parts(
             values = stored_values(ensemble, unscaled, unseen, n_columns, threads)
         done += len(members)
         yield Part(plan, members, ensemble, converged, sample, values, some, drawn, unlabeled)
+
+
+def fit(
+    trainer: Trainer,
+    problems: Sequence[Problem],
+    sections: tuple[Section, ...],
+    run: Run,
+    *,
+    single: bool,
+    on_members: Callable[[int], None] = lambda done: None,
+) -> tuple[Ensemble, tuple[bool, ...]]:
+    """Train one member per problem; return the ensemble and which members converged."""
+    members: list[Member] = []
+    pool = _GrowingPool(trainer)
+    converged: list[bool] = []
+
+    def tick() -> None:
+        on_members(len(members))
+
+    batches = _batches(problems, run.workers())
+
+    def name(number: int) -> str:
+        batch = batches[number]
+        first, last = batch[0].name, batch[-1].name
+        return first if len(batch) == 1 else f"{first}, or a later one up to {last},"
+
+    for solutions in run.map_shared(Trainer.train_all, trainer, batches, tick, name):
+        for solution in solutions:
+            members.append(pool.add(solution, problems[len(members)]))
+            converged.append(solution.converged)
+        tick()
+    return Ensemble(sections, pool.rows(), members, single, trainer.scalings), tuple(converged)
+
+
+def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
+    """Split problems into batches that are large enough for a task but keep all workers busy."""
+    bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
+    size = max(1, min(BATCH_ROWS // bag_size, len(problems) // (MIN_BATCHES * workers)))
+    return [problems[at : at + size] for at in range(0, len(problems), size)]
+
+
+class TrainedMember(NamedTuple):
+    """A member whose support vectors are numbered within ``rows`` or, by default, the training set.
+
+    A linear member has a single support vector, its weights. If a member weights features, its
+    support vectors are already multiplied by these weights.
+    """
+
+    member: Member
+    converged: bool
+    rows: Rows | None = None
+
+
+class _GrowingPool:
+    """Collects the rows that members refer to: scaled training sets and members' own rows."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+        self._parts: list[Rows] = []
+        self._size = 0
+        self._offsets: dict[ScalingName | None, int] = {}  # where each training set starts
+
+    def _appended(self, rows: Rows) -> int:
+        self._parts.append(rows)
+        self._size += len(rows)
+        return self._size - len(rows)
+
+    def add(self, trained: TrainedMember, problem: Problem) -> Member:
+        """Return the member with its support vectors numbered within the pool."""
+        if trained.rows is not None:
+            offset = self._appended(trained.rows)
+        else:
+            if problem.scale not in self._offsets:
+                rows = self._trainer.sets[problem.scale].rows
+                if problem.kernel.is_precomputed:
+                    rows = kernels.serial_rows(rows)
+                self._offsets[problem.scale] = self._appended(rows)
+            offset = self._offsets[problem.scale]
+        if not offset:
+            return trained.member
+        return replace(trained.member, support=trained.member.support + offset)
+
+    def rows(self) -> Rows:
+        return self._parts[0] if len(self._parts) == 1 else Rows.concatenate(self._parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """Trains members on bags drawn from all of P and the drawn rows of U, under each scaling."""
+
+    sets: Mapping[ScalingName | None, TrainingSet]
+    scalings: Mapping[ScalingName, Scaling]
+    drawn: IntArray  # row numbers in U, ascending
+    n_positives: int
+
+    @classmethod
+    def from_data(
+        cls, plan: Plan, data: PUData, unlabeled: Rows, drawn: IntArray, inner_threads: int
+    ) -> Trainer:
+        """Scale all of P and these rows of U, numbered by ``drawn``, as the plan requires."""
+        sets = {}
+        for kind in plan.scalings:
+            weighted = any(p.scale == kind and p.relevance_power is not None for p in plan.settings)
+            rows = [data.scaled(data.positives, kind), data.scaled(unlabeled, kind)]
+            bins = learn_bins(data, kind) if weighted else None
+            sets[kind] = TrainingSet(Rows.concatenate(rows), inner_threads, bins)
+        learned = map(data.scaling_by, plan.scalings)
+        scalings = {scaling.kind: scaling for scaling in learned if scaling is not None}
+        return cls(sets, scalings, drawn, len(data.positives))
+
+    def train_all(self, problems: Sequence[Problem]) -> list[TrainedMember]:
+        return [
+            self.sets[problem.scale].train(
+                problem,
+                problem.positive,
+                np.searchsorted(self.drawn, problem.unlabeled) + self.n_positives,
+            )
+            for problem in problems
+        ]
+
+
+class TrainingSet:
+    """Rows that bags are drawn from, and bins for feature weights, by default those of the rows.
+
+    The solvers' copies of the rows are not pickled; they are rebuilt.
+    """
+
+    def __init__(self, rows: Rows, inner_threads: int = 1, bins: FeatureBins | None = None) -> None:
+        self.rows = rows.without_zeros()
+        self._inner_threads = inner_threads
+        self._bins = bins
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_nodes", "_linear_trainer", "_bag_rows", "_relevance")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    @cached_property
+    def _nodes(self) -> NodeArray:
+        return NodeArray(self.rows)
+
+    @cached_property
+    def _linear_trainer(self) -> LinearTrainer:
+        from resvm_cli.svm.liblinear import LinearTrainer
+
+        return LinearTrainer(self.rows)
+
+    @cached_property
+    def _bag_rows(self) -> BagRows:
+        return BagRows(self.rows)
+
+    @cached_property
+    def _relevance(self) -> Relevance:
+        return Relevance(self.rows, self._bins or FeatureBins.learn(self.rows))
+
+    def train(self, problem: Problem, positive: IntArray, unlabeled: IntArray) -> TrainedMember:
+        """Train on the rows with these numbers, computing kernel values as suits the bag's size."""
+        # a row drawn twice appears once; P precedes U, so positives come first
+        numbers, place = np.unique(np.concatenate([positive, unlabeled]), return_inverse=True)
+        n_positive = len(positive)
+        bag = None
+        if problem.solver != "liblinear":
+            bag = self._bag_rows.bag(numbers, problem.kernel, needed=problem.n_negative > 0)
+        weights = self._feature_weights(problem, positive, unlabeled)
+        if weights is not None and bag is None:  # a large bag, or LIBLINEAR
+            rows = TrainingSet(self.rows.take(numbers).times(weights), self._inner_threads)
+            plain = replace(problem, relevance_power=None)
+            trained = rows.train(plain, place[:n_positive], place[n_positive:])
+            if trained.rows is not None:
+                return trained._replace(rows=trained.rows.times(weights))
+            return _weighted_member(trained, rows.rows.take(trained.member.support), weights)
+        if problem.solver == "liblinear":
+            return _linear_member(self._linear_trainer.train(problem, positive, unlabeled))
+        if bag is None:
+            libsvm.use_threads(self._inner_threads)
+            solution = libsvm.train(problem, self._nodes, positive, unlabeled)
+        else:
+            bag = bag if weights is None else bag.times(weights)
+            solution = smo.solve_bag(bag_values(problem.kernel, bag), place, n_positive, problem)
+
+        drawn = place[solution.support]
+        coefficients = np.bincount(drawn, solution.coefficients, len(numbers)).astype(np.float64)
+        if problem.kernel.name == "linear":
+            bag = bag or SparseBag.from_rows(self.rows.take(numbers))
+            line = bag.combined(coefficients)
+            if weights is not None:  # an equivalent member for unweighted rows
+                line = line.times(weights)
+            return _linear_member(LinearSolution(line, solution.rho, solution.converged))
+        used = np.zeros(len(numbers), bool)
+        used[drawn] = True
+        support = np.flatnonzero(used)
+        n_support_pos = int(np.searchsorted(support, place[n_positive:].min()))
+        member = Member(numbers[support], coefficients[used], solution.rho, n_support_pos)
+        trained = TrainedMember(member, solution.converged)
+        if weights is None or bag is None:
+            return trained
+        return _weighted_member(trained, bag.taken(support), weights)
+
+    def _feature_weights(
+        self, problem: Problem, positive: IntArray, unlabeled: IntArray
+    ) -> Rows | None:
+        """Return the relevance of the features in this bag; None without weights or features."""
+        if problem.relevance_power is None:
+            return None
+        weights = self._relevance.weights(positive, unlabeled, problem.relevance_power)
+        return weights if len(weights.indices) else None
+
+
+def _linear_member(solution: LinearSolution) -> TrainedMember:
+    member = Member(np.zeros(1, np.int64), np.ones(1), solution.rho, 1)
+    return TrainedMember(member, solution.converged, solution.weights)
+
+
+def _weighted_member(trained: TrainedMember, rows: Rows, weights: Rows) -> TrainedMember:
+    """Return the member with these support vectors, which are multiplied by ``weights``."""
+    member = replace(trained.member, support=np.arange(len(rows)), weights=weights)
+    return TrainedMember(member, trained.converged, rows)

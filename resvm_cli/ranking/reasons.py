@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from resvm_cli.data.pudata import PUData
-from resvm_cli.ensemble.members import rows_drawn
 from resvm_cli.ensemble.plan import Plan
+from resvm_cli.ensemble.train import rows_drawn
 from resvm_cli.errors import ParameterError
 from resvm_cli.ranking.listing import Listing
 from resvm_cli.ranking.scores import OutOfBagScorer

@@ -21,11 +21,10 @@ from resvm_cli.data.scaling import scaling_advice
 from resvm_cli.ensemble.decisions import MIN_POSITIVES, MIN_UNLABELED
 from resvm_cli.ensemble.ensemble import Section, numeric_fingerprint
 from resvm_cli.ensemble.expected_performance import ExpectedPerformance, OutOfBagSummary
-from resvm_cli.ensemble.members import rows_drawn
 from resvm_cli.ensemble.oob import OutOfBagSample, TrainingRows
 from resvm_cli.ensemble.plan import Plan, require_weighted_draws
 from resvm_cli.ensemble.resource_budget import ResourceBudget, training_budget
-from resvm_cli.ensemble.train import Part, train_part, train_parts
+from resvm_cli.ensemble.train import Part, rows_drawn, train_parts
 from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.records import dataclass
@@ -93,12 +92,14 @@ def train_plan(
     plan: Plan, data: PUData, budget: ResourceBudget, run: Run
 ) -> tuple[Part, StoredModel]:
     """Train all members of a plan at once."""
-    part = train_part(
-        plan,
-        range(plan.n_models),
-        data,
-        replace(run, jobs=budget.threads),
-        lambda done: run.progress("training", done, plan.n_models),
+    part = next(
+        train_parts(
+            plan,
+            [range(plan.n_models)],
+            data,
+            replace(run, jobs=budget.threads),
+            lambda done: run.progress("training", done, plan.n_models),
+        )
     )
     summary = OutOfBagSummary.from_values(plan, part.sample, part.values)
     for text in notes_on_model(plan, part.n_unconverged, summary):

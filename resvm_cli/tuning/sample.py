@@ -19,8 +19,7 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli.data.pudata import PositiveWeights, PUData
-from resvm_cli.ensemble.ensemble import Predictor
-from resvm_cli.ensemble.members import fit, rows_drawn
+from resvm_cli.ensemble.ensemble import Predictor, Section
 from resvm_cli.ensemble.plan import (
     CACHE_MB,
     SettingPlan,
@@ -29,12 +28,12 @@ from resvm_cli.ensemble.plan import (
     require_weighted_draws,
     resolve_defaults,
 )
-from resvm_cli.ensemble.relevance import FeatureBins
 from resvm_cli.ensemble.resource_budget import (
     MemoryEstimate,
     bag_bytes,
     held_bytes,
 )
+from resvm_cli.ensemble.train import Trainer, TrainingSet, fit
 from resvm_cli.errors import ParameterError, ResvmError, SolverError
 from resvm_cli.parameters import ScalingName
 from resvm_cli.records import dataclass
@@ -121,8 +120,10 @@ class SharedKernels:
         self._shared: dict[str, FloatArray] = {}
 
     @cached_property
-    def bins(self) -> FeatureBins:
-        return FeatureBins.learn(self.rows)
+    def member_trainer(self) -> Trainer:
+        """Trains members as those of a model, from the rows of their bags."""
+        numbers = np.arange(len(self.unlabeled))
+        return Trainer({None: TrainingSet(self.rows)}, {}, numbers, len(self.positives))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedKernels, (self.positives, self.unlabeled, self._gram_mb, self.gamma)
@@ -226,14 +227,11 @@ class KernelTrainer:
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None
     ) -> Iterator[FloatArray | ResvmError]:
         scored = self._kernels.rows if rows is None else self._kernels.rows.take(rows)
-        drawn = rows_drawn(ensembles[0])
-        unlabeled = self._kernels.unlabeled.take(drawn)
         for problems in ensembles:
-            bins = None if problems[0].relevance_power is None else self._kernels.bins
-            single = len(problems) == 1
-            sets = self._kernels.positives, unlabeled, drawn
+            sections = (Section(problems[0].kernel, range(len(problems))),)
+            trainer, single = self._kernels.member_trainer, len(problems) == 1
             try:
-                ensemble, _ = fit(problems, *sets, self._run, single=single, bins=bins)
+                ensemble, _ = fit(trainer, problems, sections, self._run, single=single)
             except SolverError as error:
                 yield error
             else:

@@ -226,8 +226,8 @@ def test_rows_arrive_to_the_byte(cluster):
     import numpy as np
 
     from resvm_cli.data.pudata import MemoryData
-    from resvm_cli.ensemble.members import Trainer
     from resvm_cli.ensemble.plan import Plan
+    from resvm_cli.ensemble.train import Trainer
     from resvm_cli.parameters import Params
     from resvm_cli.rows import Rows
 

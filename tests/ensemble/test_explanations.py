@@ -11,8 +11,8 @@ from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.decisions import decide
 from resvm_cli.ensemble.ensemble import Predictor
 from resvm_cli.ensemble.explanations import Explainer
-from resvm_cli.ensemble.members import rows_drawn
 from resvm_cli.ensemble.oob import TrainingRows, UnseenMask
+from resvm_cli.ensemble.train import rows_drawn
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run

@@ -11,7 +11,6 @@ from resvm_cli.ensemble.decisions import choose_threshold
 from resvm_cli.ensemble.ensemble import Predictor
 from resvm_cli.ensemble.oob import OutOfBagSample
 from resvm_cli.ensemble.plan import Plan, bag_of, resolve_defaults
-from resvm_cli.ensemble.train import train_part
 from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
@@ -19,6 +18,7 @@ from resvm_cli.run import Run
 from resvm_cli.svm import smo
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem
+from tests.fitting import train_part
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(90, 3))

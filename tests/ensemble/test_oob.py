@@ -17,11 +17,12 @@ from resvm_cli.ensemble.oob import (
     UnseenMask,
     stored_values,
 )
-from resvm_cli.ensemble.plan import Plan, problems, resolve_defaults
+from resvm_cli.ensemble.plan import Plan, resolve_defaults
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run
 from resvm_cli.tuning.learn import learn
+from tests.fitting import problems
 
 N_POS, N_UNL = 7, 23
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from resvm_cli import randomness
-from resvm_cli.ensemble.plan import SettingPlan, problems, resolve_defaults
+from resvm_cli.ensemble.plan import SettingPlan, resolve_defaults
 from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import Params
+from tests.fitting import problems
 
 
 def plan(n_pos: int = 100, n_unl: int = 1000, **options) -> SettingPlan:

@@ -10,9 +10,9 @@ import pytest
 from resvm_cli.data import pudata as pu_data
 from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.ensemble import Predictor
-from resvm_cli.ensemble.members import Trainer, rows_drawn
 from resvm_cli.ensemble.plan import Plan
 from resvm_cli.ensemble.relevance import FeatureBins, Relevance, learn_bins
+from resvm_cli.ensemble.train import Trainer, rows_drawn
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run

@@ -7,12 +7,12 @@ import pytest
 
 from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.plan import Plan
-from resvm_cli.ensemble.train import train_part
 from resvm_cli.parameters import KERNEL_NAMES, Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run
 from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import with_serials
+from tests.fitting import train_part
 
 RNG = np.random.default_rng(7)
 P, U = np.round(3 * RNG.random((25, 4))) + 1, np.round(3 * RNG.random((80, 4)))

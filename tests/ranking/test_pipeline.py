@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.data.pu_input import TrainingInput
-from resvm_cli.ensemble.plan import problems, resolve_defaults
+from resvm_cli.ensemble.plan import resolve_defaults
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.parameters import Params, RankingParameters
 from resvm_cli.ranking.listing import Recovery
@@ -18,6 +18,7 @@ from resvm_cli.ranking.pipeline import rank
 from resvm_cli.ranking.scores import OutOfBagScores
 from resvm_cli.run import Run
 from tests.conftest import write_svm
+from tests.fitting import problems
 
 
 @given(st.lists(st.integers(0, 50), min_size=1), st.integers(1, 60))

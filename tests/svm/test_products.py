@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from resvm_cli.ensemble import members as fitting
+from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.ensemble import Predictor
-from resvm_cli.ensemble.plan import problems, resolve_defaults
+from resvm_cli.ensemble.plan import Plan
 from resvm_cli.parameters import LIBSVM_KERNELS, Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run
@@ -16,6 +16,7 @@ from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
+from tests.fitting import train_part
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((60, 9)) * (RNG.random((60, 9)) < 0.7)
@@ -89,24 +90,15 @@ def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monk
 @pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_an_ensemble_predicts_the_same_from_products_and_from_rows(method, kernel, monkeypatch):
-    positives, unlabeled = Rows.from_dense(X[:25]), Rows.from_dense(X[25:])
+    data = MemoryData(Rows.from_dense(X[:25]), Rows.from_dense(X[25:]))
     bags = {} if method == "cwsvm" else {"n_models": 6, "n_unl": 20}
     params = Params(method=method, kernel=kernel, tolerance=1e-7, **bags)
-    plan = resolve_defaults(params, 25, 35, 9, lambda: 1.0)
-    tasks = list(problems(plan, range(plan.n_models)))
-    drawn = fitting.rows_drawn(tasks)
+    plan = Plan.resolve(params, data)
 
     def predicted():
-        ensemble, converged = fitting.fit(
-            tasks,
-            positives,
-            unlabeled.take(drawn),
-            drawn,
-            Run(jobs=1),
-            single=method == "cwsvm",
-        )
-        assert all(converged)
-        return Predictor(ensemble).member_values(Rows.from_dense(X))
+        part = train_part(plan, range(plan.n_models), data, Run(jobs=1))
+        assert all(part.converged)
+        return Predictor(part.ensemble).member_values(Rows.from_dense(X))
 
     by_product = predicted()
     monkeypatch.setattr(products, "MAX_ROWS", 0)
@@ -116,10 +108,8 @@ def test_an_ensemble_predicts_the_same_from_products_and_from_rows(method, kerne
 
 
 def test_rows_drawn_twice_take_no_more_memory(monkeypatch):
-    params = Params(n_models=2, n_pos=50, n_unl=150)
-    plan = resolve_defaults(params, 25, 35, 9, lambda: 1.0)
-    tasks = list(problems(plan, range(2)))
-    drawn = fitting.rows_drawn(tasks)
+    data = MemoryData(Rows.from_dense(X[:25]), Rows.from_dense(X[25:]))
+    plan = Plan.resolve(Params(n_models=2, n_pos=50, n_unl=150), data)
     sizes = []
 
     real = smo.solve
@@ -129,13 +119,6 @@ def test_rows_drawn_twice_take_no_more_memory(monkeypatch):
         return real(values, *rest)
 
     monkeypatch.setattr(smo, "solve", spying)
-    fitting.fit(
-        tasks,
-        Rows.from_dense(X[:25]),
-        Rows.from_dense(X[25:]).take(drawn),
-        drawn,
-        Run(jobs=1),
-        single=False,
-    )
+    train_part(plan, range(2), data, Run(jobs=1))
     assert len(sizes) == 2
     assert max(sizes) <= 60

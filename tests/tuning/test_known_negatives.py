@@ -15,7 +15,6 @@ from resvm_cli.data.pufiles import PUFiles
 from resvm_cli.ensemble.expected_performance import OutOfBagSummary
 from resvm_cli.ensemble.oob import OutOfBagSample
 from resvm_cli.ensemble.plan import Plan
-from resvm_cli.ensemble.train import train_part
 from resvm_cli.errors import DataError, ModelError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
@@ -23,6 +22,7 @@ from resvm_cli.run import Run, Share
 from resvm_cli.storage.model import load_model
 from resvm_cli.tuning.learn import learn, merge, require_same_data
 from resvm_cli.tuning.training import train, train_share
+from tests.fitting import train_part
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2)).round(3)

@@ -13,11 +13,10 @@ from scipy import sparse
 
 from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.ensemble import Predictor
-from resvm_cli.ensemble.members import Trainer
 from resvm_cli.ensemble.oob import OutOfBagSample, stored_values
-from resvm_cli.ensemble.plan import Plan, problems, resolve_defaults
+from resvm_cli.ensemble.plan import Plan, resolve_defaults
 from resvm_cli.ensemble.resource_budget import ResourceBudget
-from resvm_cli.ensemble.train import train_part
+from resvm_cli.ensemble.train import Trainer
 from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
@@ -27,6 +26,7 @@ from resvm_cli.svm.support_vectors import BLOCK_ROWS
 from resvm_cli.tuning.learn import learn, make_plan, merge, open_part, save, train_missing
 from resvm_cli.tuning.sample import SharedKernels
 from tests.conftest import setting
+from tests.fitting import problems, train_part
 
 RNG = np.random.default_rng(12)
 N_POS, N_UNL = 30, 90

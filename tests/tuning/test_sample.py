@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from resvm_cli.data.pudata import MemoryData
-from resvm_cli.ensemble.plan import problems, resolve_defaults
+from resvm_cli.ensemble.plan import resolve_defaults
 from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import KERNEL_NAMES, Params
 from resvm_cli.rows import Rows
@@ -18,6 +18,7 @@ from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.candidates import SearchOptions
 from resvm_cli.tuning.sample import Folds, SharedKernels, TuningSample
+from tests.fitting import problems
 
 RNG = np.random.default_rng(8)
 POSITIVES = RNG.standard_normal((20, 6)) + 0.8

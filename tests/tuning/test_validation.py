@@ -9,7 +9,6 @@ import pytest
 from sklearn.svm import SVC
 
 from resvm_cli.ensemble.decisions import decide
-from resvm_cli.ensemble.plan import problems
 from resvm_cli.errors import DataError, SolverError
 from resvm_cli.parameters import METRIC_NAMES, Params
 from resvm_cli.randomness import bag_bits, below, fold_seed
@@ -21,6 +20,7 @@ from resvm_cli.tuning.candidates import SearchOptions
 from resvm_cli.tuning.sample import Folds, KernelTrainer, SharedKernels, TuningSample
 from resvm_cli.tuning.space import Candidate
 from resvm_cli.tuning.validation import CandidateScorer, ScoredSample, criterion, score
+from tests.fitting import problems
 
 RNG = np.random.default_rng(21)
 P = RNG.standard_normal((24, 3)) + 1.2
