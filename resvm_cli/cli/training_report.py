@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from resvm_cli.cli.terminal import print_json, say_row
 
 if TYPE_CHECKING:
-    from resvm_cli.ensemble.expected_performance import ExpectedPerformance
+    from resvm_cli.ensemble.oob import ExpectedPerformance
     from resvm_cli.ensemble.plan import Plan, SettingPlan
     from resvm_cli.svm.kernels import Kernel
     from resvm_cli.tuning.learn import TrainResult

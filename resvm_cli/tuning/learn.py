@@ -20,8 +20,12 @@ from resvm_cli.data.pudata import PUData
 from resvm_cli.data.scaling import scaling_advice
 from resvm_cli.ensemble.decisions import MIN_POSITIVES, MIN_UNLABELED
 from resvm_cli.ensemble.ensemble import Section, numeric_fingerprint
-from resvm_cli.ensemble.expected_performance import ExpectedPerformance, OutOfBagSummary
-from resvm_cli.ensemble.oob import OutOfBagSample, TrainingRows
+from resvm_cli.ensemble.oob import (
+    ExpectedPerformance,
+    OutOfBagSample,
+    OutOfBagSummary,
+    TrainingRows,
+)
 from resvm_cli.ensemble.plan import Plan, require_weighted_draws
 from resvm_cli.ensemble.resource_budget import ResourceBudget, training_budget
 from resvm_cli.ensemble.train import Part, rows_drawn, train_parts

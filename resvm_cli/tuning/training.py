@@ -16,7 +16,7 @@ from resvm_cli.data.atomic import remove_left_behind
 from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.data.pudata import PUData
 from resvm_cli.data.pufiles import PUFiles
-from resvm_cli.ensemble.expected_performance import ExpectedPerformance
+from resvm_cli.ensemble.oob import ExpectedPerformance
 from resvm_cli.ensemble.plan import Plan
 from resvm_cli.ensemble.resource_budget import ResourceBudget, training_budget, work_of
 from resvm_cli.errors import FileError, Interrupted, ModelError, ParameterError

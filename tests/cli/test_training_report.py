@@ -6,7 +6,7 @@ import pytest
 
 from resvm_cli.cli.training_report import _expected, _setting
 from resvm_cli.ensemble.decisions import Threshold
-from resvm_cli.ensemble.expected_performance import ExpectedPerformance
+from resvm_cli.ensemble.oob import ExpectedPerformance
 from resvm_cli.ensemble.plan import resolve_defaults
 from resvm_cli.parameters import Params
 

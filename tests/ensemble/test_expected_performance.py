@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from resvm_cli.data.pudata import MemoryData
-from resvm_cli.ensemble.expected_performance import ExpectedPerformance
+from resvm_cli.ensemble.oob import ExpectedPerformance
 from resvm_cli.metrics.intervals import roc_auc_interval
 from resvm_cli.parameters import Params
 from resvm_cli.run import Run

@@ -12,8 +12,7 @@ from resvm_cli.data.encoding import ColumnRoles
 from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.data.pudata import MemoryData
 from resvm_cli.data.pufiles import PUFiles
-from resvm_cli.ensemble.expected_performance import OutOfBagSummary
-from resvm_cli.ensemble.oob import OutOfBagSample
+from resvm_cli.ensemble.oob import OutOfBagSample, OutOfBagSummary
 from resvm_cli.ensemble.plan import Plan
 from resvm_cli.errors import DataError, ModelError, ParameterError
 from resvm_cli.parameters import Params
