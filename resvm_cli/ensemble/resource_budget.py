@@ -14,6 +14,7 @@ from resvm_cli.data.pudata import KEPT_BYTES, PUData
 from resvm_cli.ensemble.plan import Plan, SettingPlan
 from resvm_cli.run import Run
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
+from resvm_cli.svm.smo import MAX_DRAWS
 from resvm_cli.threads import available_memory
 
 # Below about this many multiplications, a second thread is not worth starting.
@@ -95,12 +96,13 @@ def bag_bytes(
     data: PUData, n_rows: float, bag_size: int, cache_mb: float, by_libsvm: bool
 ) -> float:
     """Estimate the bytes a thread needs for a bag: its kernel matrix, or only LIBSVM's cache."""
+    lines = 8.0 * min(bag_size, MAX_DRAWS) ** 2
     cache = min(cache_mb * 1e6, 8.0 * bag_size**2)
     if n_rows > MAX_ROWS:
         return cache
     cells = n_rows * min(max(1, data.n_features), 3 * _row_lengths(data)[1])
     per_value = 24 if by_libsvm else 8  # LIBSVM takes kernel values as nodes of 16 bytes
-    return cache + per_value * n_rows**2 + 8 * min(cells, MAX_CELLS)
+    return (cache if by_libsvm else lines) + per_value * n_rows**2 + 8 * min(cells, MAX_CELLS)
 
 
 def _row_lengths(data: PUData) -> tuple[float, float]:

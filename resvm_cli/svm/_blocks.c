@@ -958,7 +958,7 @@ static PyMethodDef methods[] = {
            "the rows that bags are drawn from. The row numbers of bag b begin at starts[b], with P first\n"
            "and known negatives last. The settings of an SVM are the penalties for P, U and known\n"
            "negatives, and the tolerance; the first SVM of every bag comes first, then the second. The\n"
-           "scratch has room for MIN_LINES or more lines of the largest bag, plus LINE_PADDING."),
+           "scratch has room for all lines of the largest bag, twice, plus LINE_PADDING."),
     METHOD(transpose, "Sort the entries of rows by column, as multiply requires."),
     METHOD(rank,
            "Rank the values from 1; equal values keep their order, and nan comes last. The scratch has\n"
@@ -983,7 +983,6 @@ PyMODINIT_FUNC PyInit__blocks(void)
     if (module && (PyModule_AddIntMacro(module, TILE) < 0 || PyModule_AddIntMacro(module, STEP) < 0 ||
                    PyModule_AddIntMacro(module, ROWS_TOGETHER) < 0 ||
                    PyModule_AddIntMacro(module, LINE_PADDING) < 0 ||
-                   PyModule_AddIntMacro(module, MIN_LINES) < 0 ||
                    PyModule_AddIntMacro(module, HAS_EXP) < 0))
         Py_CLEAR(module);
     return module;

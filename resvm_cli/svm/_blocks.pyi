@@ -4,7 +4,6 @@ TILE: int
 STEP: int
 ROWS_TOGETHER: int
 LINE_PADDING: int
-MIN_LINES: int
 HAS_EXP: int
 
 def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...

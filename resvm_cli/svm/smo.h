@@ -90,57 +90,25 @@ static inline struct passes widest_passes(void)
     return passes_by_width(width);
 }
 
-/* A cache of lines, each with an owner. When it is full, lines are replaced in turn. */
-struct lines {
-    float *numbers;
-    size_t capacity, length, n_slots, next;
-    int32_t *slots;  /* by owner, or -1 */
-    int32_t *owners; /* by slot, or -1 */
-};
-
-static void clear_lines(struct lines *lines, size_t count)
-{
-    lines->length = count;
-    lines->n_slots = lines->capacity / count < count ? lines->capacity / count : count;
-    lines->next = 0;
-    for (size_t i = 0; i < count; i++)
-        lines->slots[i] = lines->owners[i] = -1;
-}
-
-/* Returns an owner's line, or a new one if it has none. The line of owner `kept` is not replaced. */
-static float *claim_line(struct lines *lines, size_t owner, int64_t kept, int *is_new)
-{
-    *is_new = lines->slots[owner] < 0;
-    if (*is_new) {
-        if (kept >= 0 && lines->owners[lines->next] == kept)
-            lines->next = (lines->next + 1) % lines->n_slots;
-        if (lines->owners[lines->next] >= 0)
-            lines->slots[lines->owners[lines->next]] = -1;
-        lines->owners[lines->next] = (int32_t)owner;
-        lines->slots[owner] = (int32_t)lines->next;
-        lines->next = (lines->next + 1) % lines->n_slots;
-    }
-    return lines->numbers + (size_t)lines->slots[owner] * lines->length;
-}
-
 /* The rows of a bag, P first and known negatives last, numbered among the rows whose kernel values are
- * given. Lines of the bag's matrix are computed on first use and shared by all problems on the bag. */
+ * given. Lines of the bag's matrix are filled on first use and shared by all problems on the bag. */
 struct bag {
     const double *values;
     size_t height;
     const int64_t *numbers;
     size_t count, n_positive, n_negative;
-    struct lines lines;
+    float *lines;
+    int8_t *is_filled; /* by row */
 };
 
-static const float *bag_line(struct bag *bag, size_t row, int64_t kept)
+static const float *bag_line(struct bag *bag, size_t row)
 {
-    int is_new;
-    float *line = claim_line(&bag->lines, row, kept, &is_new);
-    if (is_new) {
+    float *line = bag->lines + row * bag->count;
+    if (!bag->is_filled[row]) {
         const double *from = bag->values + (size_t)bag->numbers[row] * bag->height;
         for (size_t i = 0; i < bag->count; i++)
             line[i] = (float)from[bag->numbers[i]];
+        bag->is_filled[row] = 1;
     }
     return line;
 }
@@ -159,8 +127,8 @@ struct smo {
     int32_t *rows;
     int64_t *rises, *falls; /* masks, -1 or 0: whether label * alpha may increase or decrease */
     int8_t *signs;
-    struct lines own_lines;
-    size_t *lengths; /* how much of each place's own line is filled */
+    float *own_lines; /* by row of the bag */
+    size_t *lengths;  /* how much of each row's own line is filled */
     size_t *exchanges;
 };
 
@@ -183,21 +151,19 @@ static void mark_bounds(struct smo *smo, size_t place)
     smo->falls[place] = (positive ? lower : upper) ? 0 : -1;
 }
 
-/* Returns the first `length` values of a place's line; the line of place `kept` is not replaced. */
-static const float *line_of(struct smo *smo, size_t place, size_t length, int64_t kept)
+/* Returns the first `length` values of a place's line. */
+static const float *line_of(struct smo *smo, size_t place, size_t length)
 {
     if (!smo->exchanged)
-        return bag_line(&smo->bag, place, kept);
-    int is_new;
-    float *line = claim_line(&smo->own_lines, place, kept, &is_new);
-    size_t made = is_new ? 0 : smo->lengths[place];
-    if (made < length) {
-        const float *whole = bag_line(&smo->bag, (size_t)smo->rows[place], -1);
-        for (size_t i = made; i < length; i++)
+        return bag_line(&smo->bag, place);
+    const size_t row = (size_t)smo->rows[place];
+    float *line = smo->own_lines + row * smo->count;
+    if (smo->lengths[row] < length) {
+        const float *whole = bag_line(&smo->bag, row);
+        for (size_t i = smo->lengths[row]; i < length; i++)
             line[i] = whole[smo->rows[i]];
-        smo->lengths[place] = length;
-    } else if (is_new)
-        smo->lengths[place] = 0;
+        smo->lengths[row] = length;
+    }
     return line;
 }
 
@@ -218,7 +184,7 @@ static struct row_choice falling_row(struct smo *smo, struct row_choice rising)
     if (rising.row < 0)
         return none;
     size_t place = (size_t)rising.row;
-    choice = smo->passes.partner(smo->slopes, line_of(smo, place, smo->n_active, -1), smo->diagonal,
+    choice = smo->passes.partner(smo->slopes, line_of(smo, place, smo->n_active), smo->diagonal,
                                  smo->diagonal[place], rising.value, smo->falls, smo->n_active,
                                  &steepest);
     return rising.value + steepest < smo->tolerance ? none : choice;
@@ -236,7 +202,7 @@ static void reconstruct(struct smo *smo)
         n_free += is_free(smo, i);
     if (n_free * count > 2 * active * (count - active)) {
         for (size_t i = active; i < count; i++) {
-            const float *line = line_of(smo, i, active, -1);
+            const float *line = line_of(smo, i, active);
             for (size_t j = 0; j < active; j++)
                 if (is_free(smo, j))
                     smo->slopes[i] += smo->signs[j] * smo->alphas[j] * line[j];
@@ -244,7 +210,7 @@ static void reconstruct(struct smo *smo)
     } else {
         for (size_t i = 0; i < active; i++)
             if (is_free(smo, i)) {
-                const float *line = line_of(smo, i, count, -1);
+                const float *line = line_of(smo, i, count);
                 smo->passes.add_line(smo->slopes + active, line + active,
                                      smo->signs[i] * smo->alphas[i], count - active);
             }
@@ -270,13 +236,6 @@ static void exchange(struct smo *smo, size_t one, size_t other)
     EXCHANGE(double, smo->limits[one], smo->limits[other]);
     EXCHANGE(int64_t, smo->rises[one], smo->rises[other]);
     EXCHANGE(int64_t, smo->falls[one], smo->falls[other]);
-    EXCHANGE(size_t, smo->lengths[one], smo->lengths[other]);
-    struct lines *lines = &smo->own_lines;
-    EXCHANGE(int32_t, lines->slots[one], lines->slots[other]);
-    if (lines->slots[one] >= 0)
-        lines->owners[lines->slots[one]] = (int32_t)one;
-    if (lines->slots[other] >= 0)
-        lines->owners[lines->slots[other]] = (int32_t)other;
     smo->exchanges[2 * smo->n_exchanges] = one;
     smo->exchanges[2 * smo->n_exchanges + 1] = other;
     smo->n_exchanges++;
@@ -285,12 +244,9 @@ static void exchange(struct smo *smo, size_t one, size_t other)
 /* Applies the recorded exchanges to every line. */
 static void exchange_in_lines(struct smo *smo)
 {
-    const struct lines *lines = &smo->own_lines;
-    for (size_t slot = 0; slot < lines->n_slots && smo->n_exchanges; slot++) {
-        if (lines->owners[slot] < 0)
-            continue;
-        size_t place = (size_t)lines->owners[slot], length = smo->lengths[place];
-        float *line = lines->numbers + slot * lines->length;
+    for (size_t row = 0; row < smo->count; row++) {
+        size_t length = smo->lengths[row];
+        float *line = smo->own_lines + row * smo->count;
         for (size_t i = 0; i < smo->n_exchanges && length; i++) {
             size_t one = smo->exchanges[2 * i], other = smo->exchanges[2 * i + 1];
             if (other < length)
@@ -298,7 +254,7 @@ static void exchange_in_lines(struct smo *smo)
             else if (one < length)
                 length = one; /* the rest will be filled again */
         }
-        smo->lengths[place] = length;
+        smo->lengths[row] = length;
     }
     smo->exchanged |= smo->n_exchanges > 0;
     smo->n_exchanges = 0;
@@ -369,7 +325,7 @@ static void note_bound(struct smo *smo, size_t place, int was_upper)
     mark_bounds(smo, place);
     if (was_upper != is_at_upper_bound(smo, place)) {
         double by = smo->signs[place] * smo->limits[place];
-        smo->passes.add_line(smo->bounded, line_of(smo, place, smo->count, -1),
+        smo->passes.add_line(smo->bounded, line_of(smo, place, smo->count),
                              was_upper ? -by : by, smo->count);
     }
 }
@@ -377,8 +333,8 @@ static void note_bound(struct smo *smo, size_t place, int was_upper)
 /* Optimizes one pair; returns the next rising row. */
 static struct row_choice step(struct smo *smo, size_t one, size_t other)
 {
-    const float *line = line_of(smo, one, smo->n_active, -1);
-    const float *other_line = line_of(smo, other, smo->n_active, (int64_t)one);
+    const float *line = line_of(smo, one, smo->n_active);
+    const float *other_line = line_of(smo, other, smo->n_active);
     double sign = smo->signs[one], other_sign = smo->signs[other];
     double *alpha = smo->alphas + one, *other_alpha = smo->alphas + other;
     double before = *alpha, other_before = *other_alpha;
@@ -436,7 +392,6 @@ static int64_t solve_problem(struct smo *smo, double *coefficients, double *rho)
     int64_t n_steps = 0;
     smo->exchanged = smo->unshrunk = 0;
     smo->n_exchanges = 0;
-    clear_lines(&smo->own_lines, count);
     for (size_t i = 0; i < count; i++) {
         size_t number = (size_t)smo->bag.numbers[i];
         smo->signs[i] = i < smo->bag.n_positive ? 1 : -1;
@@ -487,49 +442,31 @@ struct bags {
     const int64_t *numbers, *starts, *n_positive, *n_negative;
     size_t n_numbers, n_bags, n_problems;
     const double *settings;
-    float *scratch; /* lines of bags, lines of problems, and LINE_PADDING */
+    float *scratch; /* all lines of the largest bag, twice, and LINE_PADDING */
     size_t n_scratch;
 };
 
 #define LINE_PADDING MAX_LANES
-#define MIN_LINES 8 /* half for the bag, half for the problem; a step needs two of each */
 
-#define N_ARRAYS 15
-
-/* Allocates a problem's arrays, or frees them if `length` is 0. Returns 0 if out of memory. */
+/* Allocates a problem's arrays in one piece, which begins with its slopes. */
 static int allocate(struct smo *smo, size_t length)
 {
-    struct {
-        void *pointer; /* to the pointer */
-        size_t size;
-    } arrays[N_ARRAYS] = {{&smo->slopes, sizeof *smo->slopes},
-                          {&smo->bounded, sizeof *smo->bounded},
-                          {&smo->alphas, sizeof *smo->alphas},
-                          {&smo->diagonal, sizeof *smo->diagonal},
-                          {&smo->limits, sizeof *smo->limits},
-                          {&smo->rows, sizeof *smo->rows},
-                          {&smo->signs, sizeof *smo->signs},
-                          {&smo->rises, sizeof *smo->rises},
-                          {&smo->falls, sizeof *smo->falls},
-                          {&smo->lengths, sizeof *smo->lengths},
-                          {&smo->exchanges, 2 * sizeof *smo->exchanges},
-                          {&smo->own_lines.slots, sizeof(int32_t)},
-                          {&smo->own_lines.owners, sizeof(int32_t)},
-                          {&smo->bag.lines.slots, sizeof(int32_t)},
-                          {&smo->bag.lines.owners, sizeof(int32_t)}};
-    int done = 1;
-    for (int i = 0; i < N_ARRAYS; i++) {
-        void *array = NULL;
-        if (length) { /* vector instructions access memory beyond the last row */
-            array = calloc(length + MAX_LANES, arrays[i].size);
-            done &= array != NULL;
-        } else {
-            memcpy(&array, arrays[i].pointer, sizeof array);
-            free(array);
-        }
-        memcpy(arrays[i].pointer, &array, sizeof array);
-    }
-    return done;
+    const size_t n = length + MAX_LANES; /* vector instructions access memory beyond the last row */
+    smo->slopes = calloc(n, 7 * sizeof(double) + 3 * sizeof(size_t) + sizeof(int32_t) + 2);
+    if (!smo->slopes)
+        return 0;
+    smo->bounded = smo->slopes + n;
+    smo->alphas = smo->bounded + n;
+    smo->diagonal = smo->alphas + n;
+    smo->limits = smo->diagonal + n;
+    smo->rises = (int64_t *)(smo->limits + n);
+    smo->falls = smo->rises + n;
+    smo->lengths = (size_t *)(smo->falls + n);
+    smo->exchanges = smo->lengths + n;
+    smo->rows = (int32_t *)(smo->exchanges + 2 * n);
+    smo->signs = (int8_t *)(smo->rows + n);
+    smo->bag.is_filled = smo->signs + n;
+    return 1;
 }
 
 static const char *solve_bags(const struct bags *bags, struct passes passes, double *coefficients,
@@ -554,17 +491,13 @@ static const char *solve_bags(const struct bags *bags, struct passes passes, dou
     for (size_t i = 0; i < bags->n_numbers; i++)
         if (bags->numbers[i] < 0 || (uint64_t)bags->numbers[i] >= bags->height)
             return "numbers does not fit height: values has no such line";
-    if (bags->n_scratch < LINE_PADDING || (bags->n_scratch - LINE_PADDING) / MIN_LINES < max_rows)
-        return "scratch does not fit: it must have room for MIN_LINES lines of the largest bag";
-    size_t half = (bags->n_scratch - LINE_PADDING) / 2;
+    if (bags->n_scratch < LINE_PADDING || (bags->n_scratch - LINE_PADDING) / max_rows / 2 < max_rows)
+        return "scratch does not fit: it must have room for all lines of the largest bag, twice";
     struct smo smo = {.passes = passes};
-    smo.bag.lines.numbers = bags->scratch;
-    smo.own_lines.numbers = bags->scratch + half;
-    smo.bag.lines.capacity = smo.own_lines.capacity = half;
-    if (!allocate(&smo, max_rows)) {
-        allocate(&smo, 0);
+    if (!allocate(&smo, max_rows))
         return "out of memory";
-    }
+    smo.bag.lines = bags->scratch;
+    smo.own_lines = bags->scratch + max_rows * max_rows;
     for (size_t bag = 0; bag < bags->n_bags; bag++) {
         size_t start = (size_t)bags->starts[bag];
         smo.bag.values = bags->values;
@@ -573,7 +506,7 @@ static const char *solve_bags(const struct bags *bags, struct passes passes, dou
         smo.bag.count = (size_t)bags->starts[bag + 1] - start;
         smo.bag.n_positive = (size_t)bags->n_positive[bag];
         smo.bag.n_negative = (size_t)bags->n_negative[bag];
-        clear_lines(&smo.bag.lines, smo.bag.count);
+        memset(smo.bag.is_filled, 0, smo.bag.count);
         for (size_t problem = 0; problem < bags->n_problems; problem++) {
             size_t place = problem * bags->n_bags + bag;
             const double *settings = bags->settings + 4 * place;
@@ -583,6 +516,6 @@ static const char *solve_bags(const struct bags *bags, struct passes passes, dou
                                            rhos + place);
         }
     }
-    allocate(&smo, 0);
+    free(smo.slopes);
     return NULL;
 }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAX_COEFFICIENTS = 1 << 20  # limits the memory of one call
+MAX_DRAWS = 5000  # larger bags that mostly repeat rows are left to LIBSVM, whose cache is limited
 
 _kernel_lines = ScratchBuffer(np.float32)
 
@@ -109,18 +110,17 @@ def solve(values: FloatArray, bags: Bags, problems: Sequence[Sequence[Problem]])
     Each line of ``problems`` has one problem per bag. Only the problems' penalties, tolerances,
     cache size and ``by_libsvm`` are used.
     """
-    if problems[0][0].by_libsvm:
+    max_rows = int(np.diff(bags.starts).max())
+    repeats = max_rows > max(MAX_DRAWS, 2 * len(values)) and not bags.n_negative.any()
+    if repeats or problems[0][0].by_libsvm:
         return _solve_by_libsvm(values, bags, problems)
     shape = len(problems), len(bags)
-    cache_mb = problems[0][0].cache_mb
     settings = np.array(
         [[(p.c_pos, p.c_unl, p.c_neg, p.tolerance) for p in line] for line in problems]
     )
     coefficients = np.empty((len(problems), len(bags.numbers)))
     rhos, steps = np.empty(shape), np.empty(shape, np.int64)
-    max_rows = int(np.diff(bags.starts).max())
-    n_lines = min(2 * max_rows, int(cache_mb * 1e6) // (4 * max_rows))
-    lines = _kernel_lines.first(max(n_lines, _blocks.MIN_LINES) * max_rows + _blocks.LINE_PADDING)
+    lines = _kernel_lines.first(2 * max_rows**2 + _blocks.LINE_PADDING)
     given = values, len(values), bags.numbers, bags.starts, bags.n_positive, bags.n_negative
     _blocks.solve(*given, settings, lines, coefficients, rhos, steps)
     limits = np.array([iteration_limit(int(count)) for count in np.diff(bags.starts)])

@@ -212,7 +212,7 @@ static int solved(void)
             settings[4 * i + which] = 0.01 * (double)(1 + below(300));
         settings[4 * i + 3] = below(2) ? 0.001 : 0.1;
     }
-    size_t n_lines = (MIN_LINES + below(2 * most)) * most + LINE_PADDING - (below(40) == 0);
+    size_t n_lines = 2 * most * most + LINE_PADDING - (below(40) == 0);
     float *lines = room(n_lines, sizeof *lines);
     struct bags bags = {values, height, chosen,     starts,   n_positive, n_negative, n_numbers,
                         n_bags, n_problems, settings, lines,      n_lines};

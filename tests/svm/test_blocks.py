@@ -378,7 +378,7 @@ CALLS = {
             "n_positive": np.array([1, 2]),
             "n_negative": np.zeros(2, np.int64),
             "settings": ones((2, 2, 4)),
-            "scratch": np.zeros(3 * _blocks.MIN_LINES + _blocks.LINE_PADDING, "f4"),
+            "scratch": np.zeros(2 * 3**2 + _blocks.LINE_PADDING, "f4"),
             "coefficients": np.zeros((2, 5)),
             "rhos": np.zeros((2, 2)),
             "steps": np.zeros((2, 2), np.int64),
