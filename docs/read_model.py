@@ -72,10 +72,11 @@ class Member:
         name, gamma = self.kernel["name"], self.kernel.get("gamma", 0.0)
         if name == "precomputed":  # the vector is a serial number: look the value up
             return row.get(int(vector[0]), 0.0)
-        if name == "rbf":
+        if name in ("rbf", "laplacian"):
             features = vector.keys() | row.keys()
             apart = np.array([vector.get(each, 0.0) - row.get(each, 0.0) for each in features])
-            return float(np.exp(-gamma * (apart @ apart)))
+            distance = apart @ apart if name == "rbf" else np.abs(apart).sum()
+            return float(np.exp(-gamma * distance))
         common = [(vector[each], row[each]) for each in vector.keys() & row.keys()]
         if name == "minmax":
             both = sum(min(pair) for pair in common)

@@ -24,11 +24,11 @@ from resvm_cli.records import dataclass
 MethodName: TypeAlias = Literal["resvm", "bagging", "cwsvm"]
 METHOD_NAMES: tuple[MethodName, ...] = get_args(MethodName)
 KernelName: TypeAlias = Literal[
-    "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax"
+    "linear", "poly", "rbf", "sigmoid", "precomputed", "tanimoto", "minmax", "laplacian"
 ]
 KERNEL_NAMES: tuple[KernelName, ...] = get_args(KernelName)
 LIBSVM_KERNELS = KERNEL_NAMES[:5]  # in the order of LIBSVM's kernel numbers
-FEATURE_KERNELS = KERNEL_NAMES[:4]  # rows hold feature values, which may be scaled
+FEATURE_KERNELS = (*KERNEL_NAMES[:4], "laplacian")  # rows hold feature values, which may be scaled
 SolverName: TypeAlias = Literal["libsvm", "liblinear"]
 SOLVER_NAMES: tuple[SolverName, ...] = get_args(SolverName)
 RuleName: TypeAlias = Literal["votes", "mean"]
@@ -105,7 +105,8 @@ class Params:
     kernel: KernelName = choice(
         "rbf", KERNEL_NAMES,
         "linear, poly, rbf, sigmoid, precomputed (rows are 0:serial 1:K(x,x1) ...) or LIBSVM's"
-        " number (0 to 4); for fingerprints, tanimoto (bits) or minmax (counts).",
+        " number (0 to 4); laplacian (like rbf, but with the sum of absolute differences); for"
+        " fingerprints, tanimoto (bits) or minmax (counts).",
         letter="t", panel=BASE_MODELS, shared=True,
     )  # fmt: skip
     gamma: float | Literal["scale", "auto"] = number(
@@ -367,7 +368,7 @@ RANGE_HELP = {
     "w_pos": METHOD_TABLE["w_pos"].help,
     "n_pos": METHOD_TABLE["n_pos"].help,
     "unl_per_pos": "Rows of U per row of P in a bag (bagging: relative to all of P).",
-    "gamma": "gamma of the rbf, poly and sigmoid kernels.",
+    "gamma": "gamma of the rbf, laplacian, poly and sigmoid kernels.",
     "degree": METHOD_TABLE["degree"].help,
     "coef0": METHOD_TABLE["coef0"].help,
 }

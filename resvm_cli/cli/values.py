@@ -58,8 +58,8 @@ def parse_kernel(text: str) -> KernelName:
     kernels |= {str(number): name for number, name in enumerate(LIBSVM_KERNELS)}
     if text.lower() not in kernels:
         raise CommandLineError(
-            "-t/--kernel must be linear, poly, rbf, sigmoid, precomputed, 0 to 4, tanimoto or"
-            f" minmax, got '{text}'"
+            "-t/--kernel must be linear, poly, rbf, sigmoid, precomputed, 0 to 4, laplacian,"
+            f" tanimoto or minmax, got '{text}'"
         )
     return kernels[text.lower()]
 

@@ -341,13 +341,13 @@ class BlockScorer:
 
     @cached_property
     def _rho(self) -> FloatArray:
-        """The rho of each rbf member, else nan; far from all support vectors, the value is -rho."""
+        """The rho of members whose values are -rho far from all support vectors, else nan."""
         import numpy as np
 
         ensemble = self.model.ensemble
         rho = np.full(len(ensemble.members), np.nan)
         for group in ensemble.sections:
-            if group.kernel.name == "rbf":
+            if group.kernel.uses_distances:
                 rho[group.columns] = [member.rho for member in ensemble.members[group.columns]]
         return rho
 

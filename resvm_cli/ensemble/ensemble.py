@@ -23,6 +23,7 @@ from resvm_cli.svm.products import MIN_DENSITY
 from resvm_cli.svm.support_vectors import (
     BLOCK_ROWS,
     LinearPool,
+    OwnPools,
     Pool,
     SupportIndex,
     WeightedMember,
@@ -189,7 +190,7 @@ class _ScoredPart:
     """Members whose rows are scaled alike and whose kernels differ only in parameters."""
 
     ensemble: Ensemble
-    scorer: Pool | WeightedPool | LinearPool
+    scorer: Pool | WeightedPool | OwnPools | LinearPool
 
     @classmethod
     def pooled(cls, ensemble: Ensemble) -> _ScoredPart:
@@ -258,7 +259,7 @@ def _scorer(
 
 def _weighted_pool(
     ensemble: Ensemble, dense: bool | None = None, n_columns: int | None = None
-) -> WeightedPool:
+) -> WeightedPool | OwnPools:
     """Pool members that weight features; by default, their sizes determine what is stored dense."""
     members = [
         WeightedMember(
@@ -278,7 +279,8 @@ def _weighted_pool(
         n_entries = sum(len(each.rows.values) for each in members)
         dense = n_entries >= MIN_DENSITY * n_rows * len(columns)
         dense &= max(n_rows, BLOCK_ROWS) * len(columns) <= NEVER_DENSE_CELLS
-    return WeightedPool(members, columns, dense=dense)
+    kind = OwnPools if members[0].kernel.uses_minimum else WeightedPool
+    return kind(members, columns, dense=dense)
 
 
 def _join(ensemble: Ensemble) -> tuple[Rows, SupportIndex]:

@@ -16,7 +16,7 @@ from resvm_cli.ensemble.ensemble import Ensemble
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
-from resvm_cli.svm.kernels import Kernel, exp_in_place, squared_distances
+from resvm_cli.svm.kernels import Kernel, distances_to, exp_in_place
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import SparseMatrix
 
@@ -198,8 +198,8 @@ class _RowTerms:
 
     def _kernel_values(self, kernel: Kernel, row: Rows) -> FloatArray:
         """Return the kernel values of one row with each row of the pool."""
-        if kernel.name == "rbf":
-            distances = squared_distances(row, self._placed, self._columns)
+        if kernel.uses_distances:
+            distances = distances_to(row, self._placed, self._columns, kernel)
             return exp_in_place(-kernel.gamma * distances)
         products = self._matrix.products(*self._columns.looked_up(row), minimum=kernel.uses_minimum)
         if kernel.is_precomputed:

@@ -201,8 +201,8 @@ class _Permuted:
         products, norms = self._products.take(moved, axis=1), self._norms[moved]
         for column, old, new in zip(self._support[:, group].T, before.T, after.T, strict=True):
             if self._kernel.uses_minimum:
-                products += np.minimum.outer(column, new) - np.minimum.outer(column, old)
-                norms += new - old
+                products += _common_parts(column, new) - _common_parts(column, old)
+                norms += np.abs(new) - np.abs(old)
             else:
                 products += np.multiply.outer(column, new - old)
                 norms += new * new - old * old
@@ -213,6 +213,12 @@ class _Permuted:
         with np.errstate(over="ignore", invalid="ignore"):
             values = self._kernel.values(products, self._support_norms, norms)
             return np.asarray(self._coefficients @ values, np.float64)
+
+
+def _common_parts(column: FloatArray, values: FloatArray) -> FloatArray:
+    """Return what each pair of numbers has in common: the smaller one if the signs agree."""
+    low, high = np.minimum.outer(column, values), np.maximum.outer(column, values)
+    return np.maximum(low, 0.0) - np.minimum(high, 0.0)
 
 
 def _area(values: FloatArray, n_pos: int) -> float:

@@ -452,9 +452,24 @@ struct columns {
 /* The number of rows that are multiplied before their products are written: they fill a cache line. */
 #define ROWS_TOGETHER 8
 
+/* The part that two numbers have in common: the smaller one of two counts, 0 of numbers with opposite
+ * signs. It is half of |a| + |b| - |a - b|. */
+static inline double common_part(double a, double b)
+{
+    const double low = a < b ? a : b, high = a < b ? b : a;
+    return (low > 0.0 ? low : 0.0) - (high < 0.0 ? high : 0.0);
+}
+
+WIDEST static void add_common_parts(double *sums, size_t height, double value, const double *held)
+{
+    for (size_t line = 0; line < height; line++)
+        sums[line] += common_part(value, held[line]);
+}
+
 /* block[line][row] = line . row, added in the order of the row's entries; features without a place are
  * skipped. The block has `height` lines and one column per row; `scratch` has room for ROWS_TOGETHER
- * columns. With `minimum`, the smaller of two numbers replaces their product. */
+ * columns. With `minimum`, the common part of two numbers replaces their product; a column with one
+ * entry per line holds them in order. */
 static const char *multiply_rows(const struct rows *rows, const int32_t *places, size_t reach,
                                  const struct columns *matrix, double *block, size_t height,
                                  double *scratch, int minimum)
@@ -479,12 +494,16 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
                 if (from < 0 || to < from || (uint64_t)to > matrix->n_entries)
                     return "column_starts does not fit: it must ascend within the range of lines";
                 const double value = rows->values[entry];
+                if (minimum && (uint64_t)(to - from) == height) {
+                    add_common_parts(sums, height, value, matrix->values + from);
+                    continue;
+                }
                 for (int64_t other = from; other < to; other++) {
                     size_t line = (uint32_t)matrix->lines[other];
                     if (line >= height)
                         return "lines does not fit block: there is no such line";
                     const double held = matrix->values[other];
-                    sums[line] += !minimum ? value * held : value < held ? value : held;
+                    sums[line] += minimum ? common_part(value, held) : value * held;
                 }
             }
         }
@@ -949,8 +968,8 @@ static PyMethodDef methods[] = {
            "instead of members, and the members that use one begin at its use_starts."),
     METHOD(multiply,
            "Multiply a sparse matrix, given by its columns, by rows: the block has one line per line\n"
-           "of the matrix. With `minimum`, the smaller of two numbers replaces their product. The\n"
-           "scratch is ROWS_TOGETHER times as large as a column of the block."),
+           "of the matrix. With `minimum`, the part that two numbers have in common replaces their\n"
+           "product. The scratch is ROWS_TOGETHER times as large as a column of the block."),
     METHOD(mark, "Mark the features that occur in these rows; return the number of entries."),
     METHOD(spread, "Write these rows into the lines of a matrix of zeros, with features at their places."),
     METHOD(solve,

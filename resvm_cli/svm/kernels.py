@@ -1,8 +1,10 @@
-"""Kernel functions: LIBSVM's, two for fingerprints, and precomputed kernels.
+"""Kernel functions: LIBSVM's, the Laplacian, two for fingerprints, and precomputed kernels.
 
 LIBSVM's kernels use its formulas and parameter names. The Tanimoto similarity
 x.y / (|x|^2 + |y|^2 - x.y) is the fraction of set bits that two fingerprints share. The minmax
 kernel is its counterpart for counts: it uses the smaller of two counts instead of their product.
+The Laplacian kernel is exp(-gamma |x - y|_1), where |x - y|_1 is |x|_1 + |y|_1 minus twice the part
+that two numbers of the same sign have in common, the smaller one.
 
 A row of a precomputed kernel is ``0:serial 1:K(x, x1) 2:K(x, x2) ...``: the row's own number in the
 complete matrix, then its kernel value with each row. We look values up by index, so zeros may be
@@ -30,9 +32,10 @@ from resvm_cli.svm import _blocks
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "poly": ("gamma", "coef0", "degree"),
     "rbf": ("gamma",),
+    "laplacian": ("gamma",),
     "sigmoid": ("gamma", "coef0"),
 }
-# Relative rounding error of a squared distance computed from norms and a dot product.
+# Relative rounding error of a distance computed from norms and a (dot) product.
 CANCELLATION = 16 * np.finfo(np.float64).eps
 EXPONENT_TOLERANCE = 1e-10
 UNDERFLOW = -746.0  # exp(x) is 0 for any smaller x
@@ -58,7 +61,7 @@ class Kernel:
 
     @property
     def known_to_libsvm(self) -> bool:
-        """Whether LIBSVM has this kernel; false for the fingerprint kernels."""
+        """Whether LIBSVM has this kernel; false for laplacian and fingerprints."""
         return self.name in LIBSVM_KERNELS
 
     @property
@@ -74,7 +77,12 @@ class Kernel:
     @property
     def uses_minimum(self) -> bool:
         """Whether the smaller of two numbers is used instead of their product."""
-        return self.name == "minmax"
+        return self.name in ("minmax", "laplacian")
+
+    @property
+    def uses_distances(self) -> bool:
+        """Whether values are exp(-gamma times a distance): squared for rbf, absolute otherwise."""
+        return self.name in ("rbf", "laplacian")
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -113,6 +121,8 @@ class Kernel:
         """Return the product of each row with itself."""
         if not self.uses_minimum:
             return rows.squared_norms()
+        if self.name == "laplacian":
+            return np.bincount(rows.row_numbers, np.abs(rows.values), len(rows)).astype(float)
         if len(rows.values) and rows.values.min() < 0:
             entry = int(rows.values.argmin())
             raise DataError(
@@ -126,11 +136,11 @@ class Kernel:
         """Compute the kernel values of a block (rows x pool) from its products, in place."""
         if self.name == "linear" or self.is_precomputed:
             return dots
+        if self.uses_distances:
+            return exp_in_place(self.exponents(dots, norms, pool_norms))
         if not self.known_to_libsvm:
             _blocks.tanimoto(dots, pool_norms, norms)
             return dots
-        if self.name == "rbf":
-            return exp_in_place(self.exponents(dots, norms, pool_norms))
         dots *= self.gamma
         dots += self.coef0
         if self.name == "sigmoid":
@@ -138,12 +148,12 @@ class Kernel:
         return _integer_power(dots, self.degree)
 
     def exponents(self, dots: FloatArray, norms: FloatArray, pool_norms: FloatArray) -> FloatArray:
-        """For rbf: replace the dot products with -gamma times the squared distances."""
+        """Replace the products with -gamma times the distances (rbf and laplacian)."""
         _blocks.exponents(dots, pool_norms, norms, self.gamma)
         return dots
 
     def exponent_errors(self, norms: Any, pool_norms: Any) -> Any:
-        """For rbf: return a bound on the rounding error of ``exponents``."""
+        """Return a bound on the rounding error of ``exponents``."""
         return self.gamma * CANCELLATION * (norms + pool_norms)
 
 
@@ -168,8 +178,8 @@ def _integer_power(base: FloatArray, exponent: int) -> FloatArray:
     return result
 
 
-def squared_distances(row: Rows, pool: Rows, columns: Columns) -> FloatArray:
-    """Compute a row's squared distances to all pool rows from differences: slow, but accurate.
+def distances_to(row: Rows, pool: Rows, columns: Columns, kernel: Kernel) -> FloatArray:
+    """Compute a row's (squared) distances to all pool rows from differences: slow, but accurate.
 
     The pool's indices are positions among ``columns``; the row may have other features as well.
     """
@@ -183,8 +193,13 @@ def squared_distances(row: Rows, pool: Rows, columns: Columns) -> FloatArray:
         part = pool.slice(start, min(start + step, len(pool)))
         difference = np.tile(dense, (len(part), 1))
         difference[part.row_numbers, part.indices] -= part.values
-        distances[start : start + len(part)] = np.einsum("ij,ij->i", difference, difference)
-    distances += np.dot(row.values[~seen], row.values[~seen])
+        distances[start : start + len(part)] = (
+            np.abs(difference).sum(axis=1)
+            if kernel.uses_minimum
+            else np.einsum("ij,ij->i", difference, difference)
+        )
+    others = row.values[~seen]
+    distances += np.abs(others).sum() if kernel.uses_minimum else np.dot(others, others)
     return distances
 
 

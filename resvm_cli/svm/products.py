@@ -57,9 +57,17 @@ _bag_products = ScratchBuffer(np.float64)
 class SparseMatrix:
     """A matrix stored by its columns."""
 
-    def __init__(self, rows: Rows, width: int) -> None:
-        """Convert rows whose indices are column numbers; entries in the same cell are added up."""
+    def __init__(self, rows: Rows, width: int, *, filled: bool = False) -> None:
+        """Convert rows whose indices are column numbers; entries in the same cell are added up.
+
+        If ``filled``, zeros are stored as well, so that common parts are computed faster.
+        """
         self._height = len(rows)
+        if filled:
+            self._starts = np.arange(width + 1) * len(rows)
+            self._lines = np.tile(np.arange(len(rows), dtype=np.int32), width)
+            self._values = np.ascontiguousarray(dense_matrix(rows, width).T).reshape(-1)
+            return
         self._starts = np.empty(width + 1, np.int64)
         self._lines = np.empty(len(rows.values), np.int32)
         self._values = np.empty(len(rows.values))
@@ -69,7 +77,7 @@ class SparseMatrix:
         """Multiply the matrix by these rows: matrix rows x rows.
 
         ``columns`` maps each index to its column, or to -1 if it has none. With ``minimum``, the
-        smaller of two numbers replaces their product.
+        part that two numbers have in common replaces their product.
         """
         block = np.empty((self._height, len(rows)))
         scratch = np.empty((_blocks.ROWS_TOGETHER, self._height))
@@ -149,9 +157,11 @@ class SparseBag:
         return self.original_rows().take(numbers)
 
     def dot_products(self, *, minimum: bool = False) -> FloatArray:
-        """Return the dot products or, with ``minimum``, the sums of minima: rows x rows."""
+        """Return the dot products or, with ``minimum``, sums of common parts: rows x rows."""
         columns = np.arange(len(self.features), dtype=np.int32)
-        matrix = SparseMatrix(self.rows, len(columns))
+        cells = len(self.rows) * len(columns)
+        is_dense = cells <= MAX_CELLS and len(self.rows.values) >= MIN_DENSITY * cells
+        matrix = SparseMatrix(self.rows, len(columns), filled=minimum and is_dense)
         return matrix.products(self.rows, columns, minimum=minimum)
 
     def combined(self, coefficients: FloatArray) -> Rows:
@@ -178,7 +188,7 @@ class BagRows:
 
         With ``needed``, never return None: LIBSVM has no separate penalty for known negatives.
         """
-        is_needed = needed or not kernel.takes_scaling
+        is_needed = needed or not kernel.known_to_libsvm or kernel.is_precomputed
         if len(numbers) > MAX_ROWS and not is_needed:
             return None
         if len(numbers) > MAX_MATRIX_ROWS:
@@ -227,7 +237,7 @@ def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
 
 
 def _sparse_products(bag: SparseBag, kernel: Kernel) -> FloatArray:
-    if kernel.uses_minimum:
+    if kernel.name == "minmax":
         kernel.norms(bag.original_rows())  # raises DataError for negative values
     return bag.dot_products(minimum=kernel.uses_minimum)
 

@@ -20,8 +20,8 @@ from resvm_cli.svm.kernels import (
     EXPONENT_TOLERANCE,
     UNDERFLOW,
     Kernel,
+    distances_to,
     exp_in_place,
-    squared_distances,
 )
 from resvm_cli.svm.products import SparseMatrix, dense_matrix
 
@@ -92,7 +92,8 @@ class Pool:
         self._rows = rows
         self._n_members = indexes[0][1].n_members
         self._kernel = indexes[0][0]  # the others differ only in their parameters
-        dense = dense and not self._kernel.uses_minimum
+        filled = dense and self._kernel.uses_minimum
+        dense = dense and not filled
         padding = -len(rows) % COLUMN_STEP if dense else 0
         self._norms = np.concatenate([self._kernel.norms(rows), np.zeros(padding)])
         self._users = [
@@ -106,7 +107,7 @@ class Pool:
         elif dense:
             self._matrix = dense_matrix(rows, len(columns), padding)
         else:
-            self._matrix = SparseMatrix(rows, len(columns))
+            self._matrix = SparseMatrix(rows, len(columns), filled=filled)
         self._largest_norm = float(self._norms.max(initial=0.0))
 
     def _set_sizes(self, dense: bool) -> None:
@@ -162,10 +163,10 @@ class Pool:
     ) -> None:
         """Add the contributions of these support vectors to the sums, given their products."""
         kernel, norms, entries = users.kernel, self._norms[numbers], users.entries(numbers)
-        if kernel.name == "rbf" and not inexact and _blocks.HAS_EXP:
+        if kernel.uses_distances and not inexact and _blocks.HAS_EXP:
             _blocks.add_rbf(values, query, norms, kernel.gamma, *entries, sums)
             return
-        if kernel.name == "rbf":
+        if kernel.uses_distances:
             kernel.exponents(values, norms, query)
             for number in inexact:
                 self._correct(kernel, values, numbers, number, block)
@@ -201,16 +202,17 @@ class Pool:
         """Recompute the inaccurate exponents of one row in the block, unless exp is 0 anyway."""
         row = block.slice(number, number + 1)
         # use each pair's own norms, so that other rows have no influence
-        errors = kernel.exponent_errors(np.dot(row.values, row.values), self._norms[numbers])
+        norm = kernel.norms(row) if kernel.uses_minimum else np.dot(row.values, row.values)
+        errors = kernel.exponent_errors(norm, self._norms[numbers])
         near = ~(exponents[:, number] + errors < UNDERFLOW) & ~(errors <= EXPONENT_TOLERANCE)
         near = np.flatnonzero(near & (numbers < len(self._rows)))  # omit the padding
-        distances = squared_distances(row, self._rows.take(numbers[near]), self._columns)
+        distances = distances_to(row, self._rows.take(numbers[near]), self._columns, kernel)
         exponents[near, number] = -kernel.gamma * distances
 
 
 def _inexact_rows(kernel: Kernel, norms: FloatArray, largest: float) -> list[int]:
-    """Return the rows whose rbf exponents may be inaccurate when computed from norms."""
-    if kernel.name != "rbf":
+    """Return the rows whose exponents may be inaccurate when computed from norms."""
+    if not kernel.uses_distances:
         return []
     errors = kernel.exponent_errors(norms, largest)
     numbers: list[int] = np.flatnonzero(~(errors <= EXPONENT_TOLERANCE)).tolist()
@@ -308,6 +310,27 @@ class WeightedPool(Pool):
             lambda first, last: np.matmul(matrix[first:last], columns, out=scratch[: last - first]),
             lambda number: squares[number] @ squared_columns,
         )
+
+
+class OwnPools:
+    """Members that weight features and have a kernel of common parts: a pool for each.
+
+    The trick of ``WeightedPool`` works only for products.
+    """
+
+    rows_multiple = 1
+
+    def __init__(self, members: Sequence[WeightedMember], columns: Columns, *, dense: bool) -> None:
+        self._pools = []
+        for each in members:
+            count, starts = len(each.rows), np.arange(len(each.rows) + 1)
+            index = SupportIndex(starts, np.zeros(count, np.int32), each.coefficients, 1)
+            pool = Pool([(each.kernel, index)], columns.placed(each.rows), columns, dense=dense)
+            self._pools.append((pool, each.weights))
+        self.rows_at_once = min(pool.rows_at_once for pool, _ in self._pools)
+
+    def sums(self, block: Rows) -> FloatArray:
+        return np.hstack([pool.sums(block.times(weights)) for pool, weights in self._pools])
 
 
 def _padded(rows: Rows, count: int) -> Rows:

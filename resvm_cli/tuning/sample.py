@@ -145,7 +145,7 @@ class SharedKernels:
         with self._lock:
             values = self._free.pop() if self._free else np.empty_like(shared)
         with np.errstate(over="ignore", invalid="ignore"):
-            if kernel.name == "rbf":
+            if kernel.uses_distances:
                 np.multiply(shared, kernel.gamma, out=values)
                 exp_in_place(values)
             else:
@@ -156,14 +156,14 @@ class SharedKernels:
         self._free.append(values)
 
     def _shared_values(self, kernel: Kernel) -> FloatArray:
-        """Return the products that a kernel needs; for rbf, the negative squared distances."""
-        key = kernel.name if kernel.name == "rbf" or kernel.uses_minimum else "products"
+        """Return the products that a kernel needs, or the negative (squared) distances."""
+        key = kernel.name if kernel.uses_distances or kernel.uses_minimum else "products"
         with self._lock:
             if key not in self._shared:
                 values = kernel_products(self.rows, kernel)
-                if key == "rbf":
+                if kernel.uses_distances:
                     norms = values.diagonal().copy()
-                    values = Kernel("rbf", 1.0).exponents(values, norms, norms)
+                    values = replace(kernel, gamma=1.0).exponents(values, norms, norms)
                 self._shared[key] = values
             return self._shared[key]
 

@@ -323,7 +323,7 @@ def test_masked_rows_labels_and_dates_are_refused(rows, method):
         ({"n_pos": 0}, "^`n_pos` must be at least 1, got 0"),
         ({"n_pos": 2.5}, "`n_pos` must be an integer, got 2.5"),
         ({"c_unl": "x"}, "`c_unl` must be a number, got 'x'"),
-        ({"kernel": "rbg"}, "`kernel` must be 'linear', .*'tanimoto' or 'minmax', got 'rbg'"),
+        ({"kernel": "rbg"}, "`kernel` must be 'linear', .*'minmax' or 'laplacian', got 'rbg'"),
         ({"gamma": "wide"}, "`gamma` must be a number, 'scale' or 'auto', got 'wide'"),
         ({"scale": "log"}, "`scale` must be .* got 'log'"),
         ({"decision": "median"}, "`decision` must be 'votes' or 'mean', got 'median'"),

@@ -60,12 +60,14 @@ KERNELS = [
     "-t sigmoid -g 0.01",
     "-t tanimoto",
     "-t minmax",
+    "-t laplacian",
 ]
 SEARCHED = "--seed 1"  # says nothing that would be fixed
 SETTINGS = [
     *(f"{kernel} --decision {rule}" for kernel in KERNELS for rule in ("votes", "mean")),
     *(f"--scale {kind}" for kind in ("maxabs", "minmax", "standard", "quantile")),
     *("--feature-weights relevance", "-t linear --feature-weights relevance --scale standard"),
+    "-t laplacian --feature-weights relevance --scale standard",
     *("--method bagging", "--method cwsvm", SEARCHED),
 ]
 

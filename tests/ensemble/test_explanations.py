@@ -65,6 +65,8 @@ def kernel_value(kernel, one, other):
     dot = float(one @ other)
     if kernel.name == "rbf":
         return np.exp(-kernel.gamma * float((one - other) @ (one - other)))
+    if kernel.name == "laplacian":
+        return np.exp(-kernel.gamma * np.abs(one - other).sum())
     if kernel.name == "poly":
         return (kernel.gamma * dot + kernel.coef0) ** kernel.degree
     if kernel.name == "sigmoid":
@@ -96,7 +98,7 @@ def by_hand(trained, member_numbers, row):
     return added
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "tanimoto", "minmax"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid", "tanimoto", "minmax"])
 def test_rows_add_what_the_members_say_by_hand(kernel):
     params = Params(kernel=kernel, n_models=7, n_pos=6, n_unl=12, coef0=0.3)
     if kernel in ("tanimoto", "minmax"):

@@ -27,6 +27,7 @@ def drawn(seed=0):
     [
         *({"kernel": name} for name in ("rbf", "linear", "poly", "sigmoid", "tanimoto", "minmax")),
         {"feature_weights": "relevance", "scale": "standard"},
+        {"kernel": "laplacian", "scale": "standard"},
     ],
 )
 @pytest.mark.filterwarnings("ignore::resvm_cli.ResultWarning")

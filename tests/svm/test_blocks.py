@@ -273,14 +273,29 @@ def test_a_sparse_matrix_is_multiplied_entry_by_entry():
     assert block[2].tolist() == [functools.reduce(lambda t, v: t + v * 5.0, s, 0.0) for s in sums]
 
 
-def test_the_smaller_number_may_replace_a_product():
+def common_part(one, other):
+    return min(abs(one), abs(other)) if one * other > 0 else 0.0
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_part_in_common_may_replace_a_product(full):
+    if full:  # a column with all lines
+        matrix = (np.array([0, 3]), np.arange(3, dtype=np.int32), np.array([2.0, -0.5, 0.5]))
+        block = np.full((3, 40), np.nan)
+        _blocks.multiply(*ENTRIES, np.zeros(30, "i4"), *matrix, block, np.zeros((8, 3)), True)
+        for held, line in zip(matrix[2], block, strict=True):
+            assert line.tolist() == [
+                functools.reduce(lambda t, v, held=held: t + common_part(v, held), some, 0.0)
+                for some in (ROWS.values[a:b].tolist() for a, b in itertools.pairwise(ROWS.indptr))
+            ]
+        return
     matrix = (np.array([0, 1, 2]), np.array([0, 2], np.int32), np.array([3.0, 0.5]))
     block = np.full((3, 40), np.nan)
     _blocks.multiply(*ENTRIES, ones(30, "i4"), *matrix, block, np.zeros((8, 3)), True)
     sums = [ROWS.values[a:b].tolist() for a, b in itertools.pairwise(ROWS.indptr)]
     assert not block[:2].any()
     assert block[2].tolist() == [
-        functools.reduce(lambda t, v: t + min(v, 0.5), s, 0.0) for s in sums
+        functools.reduce(lambda t, v: t + common_part(v, 0.5), s, 0.0) for s in sums
     ]
 
 

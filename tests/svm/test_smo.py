@@ -53,6 +53,7 @@ KERNELS = {
     "sigmoid": Kernel("sigmoid", gamma=0.1, coef0=-0.5),
     "tanimoto": Kernel("tanimoto"),
     "minmax": Kernel("minmax"),
+    "laplacian": Kernel("laplacian", gamma=0.3),
 }
 
 
