@@ -11,10 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from tests.conftest import few_members
 from tests.hostile import mutations
 from tests.hostile.oracle import reproach, require, resvm
-from tests.hostile.seeds import kernel_data
 
 
 class Standing:
@@ -48,14 +46,8 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
     """What each is, the sound file, how it is changed, and the command that reads it."""
     sets = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "-q"]
     few = ["--n-models", 3, "-q"]
-    ranked = ["--params", few_members(3), "-q"]
     known = ["--labels", problem / "labels", "--bootstrap", 0]
-    document, arrays, damaged = (
-        mutations.mutated_document, mutations.mutated_arrays, mutations.damaged,
-    )  # fmt: skip
-    convert = ["convert", x, "-q"]
-    kernel = kernel_data(problem)[:-1]
-    named = ["--id-column", "id", "--label-column", "label"]
+    document = mutations.mutated_document
     return [
         ("P", "pos.svm", _text, ["train", "--no-auto", "-P", x, "-U", problem / "unl.svm", *few]),
         ("U", "unl.svm", _text, ["train", "--no-auto", "-P", problem / "pos.svm", "-U", x, *few]),
@@ -63,29 +55,11 @@ def single_files(problem: Path, x: Path) -> list[tuple[str, str, Callable, list[
         ("rows, checked", "test.svm", _text, ["check", x]),
         ("predictions", "pred.tsv", _text, ["score", x, *known]),
         ("predictions, jsonl", "pred.jsonl", _text, ["score", x, *known]),
-        ("predictions by id", "pred.csv", _text,
-         ["score", x, "--positive-ids", problem / "ids", "--bootstrap", 0]),
-        ("ids", "ids", _text,
-         ["score", problem / "pred.tsv", "--positive-ids", x, "--bootstrap", 0]),
-        ("labels", "labels", _text,
-         ["score", problem / "pred.text", "--labels", x, "--bootstrap", 0]),
-        ("groups", "groups", _text, ["rank", *sets[:4], *ranked, "--groups", x]),
         ("parameters", "t/best.json", document, ["train", "--no-auto", *sets, "--params", x]),
-        ("table", "table.csv", _text, [*convert, *named]),
-        ("molecules", "molecules.csv", _text, [*convert, "--smiles-column", "smiles"]),
+        ("table", "table.csv", _text,
+         ["convert", x, "-q", "--id-column", "id", "--label-column", "label"]),
         ("feature map", "map.json", document,
          ["convert", problem / "table.csv", "-q", "--like", x]),
-        ("feature map of molecules", "molecules.json", document,
-         ["convert", problem / "molecules.csv", "-q", "--like", x]),
-        ("feature map of weights", "map.json", document,
-         ["inspect", problem / "linear", "--weights", "--map", x]),
-        ("array", "matrix.npy", damaged, convert),
-        ("arrays", "arrays.npz", arrays, convert),
-        ("sparse arrays", "sparse.npz", arrays, convert),
-        ("parquet", "table.parquet", damaged, convert),
-        ("kernel values of P", "k-pos.svm", _text,
-         ["train", "--no-auto", "-P", x, *kernel[2:], *few]),
-        ("kernel values", "k-test.svm", _text, ["predict", problem / "kernel", x]),
     ]  # fmt: skip
 
 
@@ -94,7 +68,7 @@ def through_the_program(problem: Path, folder: Path, seed: int) -> Iterator[str]
     rng = Random(seed)
     x = folder / "mutated"
     target = folder / "written"
-    kinds = [each for each in single_files(problem, x) if (problem / each[1]).exists()]
+    kinds = single_files(problem, x)
     directories = _directories(problem, folder)
     while True:
         for name, file, mutate, command in kinds:

@@ -61,21 +61,11 @@ def writings(problem: Path) -> list[Writing]:
     older = in_place("train", "--no-auto", *data, *few, "--seed", 9, "-o", name="m")
     predict = in_place("predict", model, problem / "test.svm", "-q", "-o", name="out")
     converted = in_place(*table, "-o", name="out")
-    scored = ["score", problem / "pred.tsv", "--labels", problem / "labels", "--bootstrap", 0]
 
     def rank(place: Path) -> list[object]:
         ranked = ["rank", *data, "--params", few_members(3), "-o", place / "m", "--force"]
         return [*ranked, "--html", place / "page"]
 
-    def score(place: Path) -> list[object]:
-        return [*scored, "--plot", place / "plot.svg", "--curve", place / "curve"]
-
-    def split(place: Path) -> list[object]:
-        sides = ["-P", place / "pos", "-U", place / "unl", "--map", place / "map"]
-        return [*table, "--positive-label", 1, *sides]
-
-    labelled = ["simulate", "--data", problem / "labeled.svm", "--positive-label", 1, "--n-pos", 5,
-                "--n-unl", 9, "-q", "-o"]  # fmt: skip
     return [
         Writing("train", train),
         Writing("train over a model", train, before=older),
@@ -84,16 +74,11 @@ def writings(problem: Path) -> list[Writing]:
         Writing("train and resume", in_place("train", "--no-auto", *data, *few, "--resume",
         "-o", name="m")),
         Writing("merge", merge),
-        Writing("predict", predict),
-        Writing("predict over a file", predict, before=in_place(*table, "-o", name="out")),
+        Writing("predict over a file", predict, before=converted),
         Writing("tune", in_place("tune", *data, *few, *search, "-o", name="t"), ("--resume",)),
         Writing("simulate", in_place("simulate", "--synthetic", "--test-pos", 20, "--test-neg", 20,
                                      "-q", "-o", name="s")),
         Writing("rank", rank),
-        Writing("score", score),
-        Writing("convert", converted, before=predict),
-        Writing("convert to two files", split),
-        Writing("simulate from data", in_place(*labelled, name="s")),
     ]  # fmt: skip
 
 

@@ -1,19 +1,16 @@
-"""Files changed by someone who knows their structure: texts, JSON, archives, models, parts."""
+"""Files changed by someone who knows their structure: texts, JSON, models, parts."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import hashlib
-import io
 import json
 import lzma
 import re
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
-
-import numpy as np
 
 TOKENS = [
     b"", b"0", b"-1", b"1", b"1e400", b"-1e-400", b"9" * 30, b"9" * 400, b"nan", b"inf", b"-inf",
@@ -131,33 +128,6 @@ def damaged(text: bytes, rng: Random) -> bytes:
         at = rng.randrange(len(text))
         text = text[:at] + bytes([rng.randrange(256)]) + text[at + 1 :]
     return text if rng.randrange(3) else text[: rng.randrange(len(text) + 1)]
-
-
-def mutated_arrays(text: bytes, rng: Random) -> bytes:
-    """An archive of arrays, one of them another, gone, or damaged as bytes."""
-    if rng.randrange(4) == 0:
-        return damaged(text, rng)
-    arrays = dict(np.load(io.BytesIO(text)))
-    name = rng.choice(list(arrays))
-    array = arrays[name]
-    kind = rng.randrange(6)
-    if kind == 0:
-        del arrays[name]
-    elif kind == 1:
-        strange = [np.zeros(0), np.array(3), np.array(b"coo"), np.array(["x", "y"]), array[None]]
-        arrays[name] = rng.choice([*strange, array.astype("c16") if name == "data" else array])
-    elif kind == 2 and array.ndim:
-        arrays[name] = array[: rng.randrange(len(array) + 1)]
-    elif array.size and array.dtype.kind in "if":
-        flat = array.copy().reshape(-1)
-        odd = [-1, 0, 1, 10**6, 2**31 - 1, 2**62]
-        odd = [*odd, np.nan, np.inf, 1e308] if array.dtype.kind == "f" else odd
-        with np.errstate(over="ignore"):
-            flat[rng.randrange(flat.size)] = np.array(rng.choice(odd)).astype(array.dtype)
-        arrays[name] = flat.reshape(array.shape)
-    written = io.BytesIO()
-    np.savez(written, **arrays)
-    return written.getvalue()
 
 
 def mutated_model(files: dict[str, bytes], rng: Random) -> dict[str, bytes]:
