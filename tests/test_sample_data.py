@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from resvm_cli.data.inputs import read_file
-from tests.conftest import ROOT, SAMPLE
+from tests.conftest import ROOT, SAMPLE, train_arguments
 from tests.programs import run
 
 
@@ -43,17 +43,7 @@ def test_the_defaults_rank_the_sample_problems_well(resvm, tmp_path):
     for name, least in (("synthetic", 0.93), ("digits", 0.9)):
         folder = SAMPLE / name
         model = tmp_path / name
-        resvm(
-            "train",
-            "--no-auto",
-            "-P",
-            folder / "pos.svm",
-            "-U",
-            folder / "unl.svm",
-            "-o",
-            model,
-            "-q",
-        )
+        resvm(*train_arguments(folder), "-o", model)
         out = resvm("predict", model, folder / "test.svm").out
         values = np.array([float(line.split()[1]) for line in out.splitlines()])
         truth = read_file(str(folder / "test.svm")).labels == 1

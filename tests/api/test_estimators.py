@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from functools import partial
 
 import numpy as np
@@ -222,17 +221,6 @@ def test_cross_validation_of_a_precomputed_kernel_takes_rows_and_columns(rows):
     K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
     by_values = cross_val_score(ClassWeightedSVMClassifier(kernel="precomputed"), K, y, cv=folds)
     np.testing.assert_allclose(by_values, by_rows, atol=1e-3)
-
-
-@pytest.mark.parametrize("method", ESTIMATORS)
-def test_a_pickled_estimator_predicts_and_is_saved_alike(rows, method, tmp_path):
-    X, y = rows
-    model = fitted(X, y, method=method)
-    restored = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(restored.decision_values(X), model.decision_values(X))
-    model.save(tmp_path / "first")
-    restored.save(tmp_path / "second")
-    assert snapshot(tmp_path / "first") == snapshot(tmp_path / "second")
 
 
 @pytest.mark.parametrize("scale", [None, "standard"])

@@ -242,17 +242,6 @@ def test_a_ranking_can_be_pickled_and_is_shown_in_a_line(rows):
     assert len(shown) < 200
 
 
-def test_polars_frames_and_arrow_tables_are_matrices(rows):
-    X, y = rows
-    expected = ranked(X, y, NINE).rows
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame(X, schema=list("abcd"))
-    np.testing.assert_array_equal(ranked(frame, polars.Series(y), NINE).rows, expected)
-    model = fitted(X, y, **NINE)
-    table = pytest.importorskip("pyarrow").table(dict(zip("abcd", X.T, strict=True)))
-    np.testing.assert_array_equal(resvm_cli.rank(table, y, model=model).rows, expected)
-
-
 def test_parameters_that_contradict_each_other_or_do_not_exist_are_refused(labeled):
     with pytest.raises(ValueError, match="`fdr` and `top` both set the length of the list"):
         resvm_cli.rank(labeled.X, labeled.y, fdr=0.1, top=5)
@@ -269,22 +258,6 @@ def test_progress_is_reported_and_notes_are_kept(rows):
     assert ranking.notes == ()
     noted = resvm_cli.rank(X * [1, 1, 1, 1000.0], y, auto=False).notes
     assert any("`scale='auto'`" in note for note in noted)  # worded for Python
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"n_jobs": 0}, "^`n_jobs` must not be 0"),
-        ({"n_jobs": 1.5}, "^`n_jobs` must be an integer"),
-        ({"random_state": -1}, "^`random_state` must be at least 0, got -1"),
-        ({"random_state": "x"}, "^`random_state` must be an integer or a numpy random generator"),
-    ],
-    ids=str,
-)
-def test_threads_and_seeds_are_checked(rows, keywords, message):
-    for function in (resvm_cli.rank, resvm_cli.tune):
-        with pytest.raises(ValueError, match=message):
-            function(*rows, **keywords)
 
 
 def test_rank_needs_neither_scikit_learn_nor_pandas_nor_the_command_line():

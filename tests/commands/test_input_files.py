@@ -11,28 +11,6 @@ from tests.conftest import assert_exit
 from tests.programs import run_resvm
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"id,label,decision_value\na,1\r,0.5\nb,-1,0.1\n",
-        b"id,label,decision_value\ra,1,0.5\n",
-        b"decision_value," + b"x" * 140_000 + b"\n0.5,1\n",
-        b"x" * 140_000 + b"\n",
-        b"id,label,decision_value\n" + b"y" * 140_000 + b",1,0.5\nb,-1,0.1\n",
-        b'id,label,decision_value\n"a\rb",1,0.5\nb,-1,0.1\n',
-    ],
-    ids=["cr", "cr-head", "long-name", "long-line", "long-id", "quoted-cr"],
-)
-def test_odd_csv_is_read_or_refused(text, tmp_path):
-    (tmp_path / "pred").write_bytes(text)
-    (tmp_path / "ids").write_text("b\n")
-    (tmp_path / "labels").write_text("1\n-1\n")
-    for options in (("--positive-ids", tmp_path / "ids"), ("--labels", tmp_path / "labels")):
-        ran = run_resvm("score", tmp_path / "pred", *options, "--bootstrap", 0)
-        assert ran.code in (0, 3), ran.err
-        assert "Traceback" not in ran.err
-
-
 def test_an_id_with_a_carriage_return_reads_back(model, tmp_path):
     (tmp_path / "rows").write_bytes(b"1 1:3 # one\rid\n-1 1:-3 # another\n")
     (tmp_path / "ids").write_bytes(b"one\rid\n")
@@ -44,42 +22,6 @@ def test_an_id_with_a_carriage_return_reads_back(model, tmp_path):
         )
         assert_exit(ran, 0)
         assert b"1 positive, 1 negative" in ran.out
-
-
-@pytest.mark.parametrize("label", ['"1"', "2", "true", "null", "[1]", '"-1"', "1e400"])
-def test_labels_of_json_lines_are_one_or_minus_one(label, tmp_path):
-    (tmp_path / "pred").write_text(
-        f'{{"label": {label}, "decision_value": 0.9}}\n{{"label": -1, "decision_value": 0.1}}\n'
-    )
-    (tmp_path / "labels").write_text("1\n-1\n")
-    ran = run_resvm("score", tmp_path / "pred", "--labels", tmp_path / "labels")
-    assert_exit(ran, 3, "pred:1")
-
-
-def test_a_label_on_some_json_lines_only_is_refused(tmp_path):
-    (tmp_path / "pred").write_text('{"label": 1, "decision_value": 0.9}\n{"decision_value": 0.1}\n')
-    (tmp_path / "labels").write_text("1\n-1\n")
-    ran = run_resvm("score", tmp_path / "pred", "--labels", tmp_path / "labels")
-    assert_exit(ran, 3, "pred:2")
-
-
-def test_a_decision_value_of_400_digits_is_refused(tmp_path):
-    long = "9" * 400
-    (tmp_path / "pred").write_text(f'{{"decision_value": {long}}}\n{{"decision_value": 0.1}}\n')
-    (tmp_path / "labels").write_text("1\n-1\n")
-    ran = run_resvm("score", tmp_path / "pred", "--labels", tmp_path / "labels")
-    assert_exit(ran, 3, "pred:1")
-
-
-def test_a_json_line_with_a_key_twice_is_refused(tmp_path):
-    lines = ['{"decision_value": 1.5, "label": 1}', '{"decision_value": 0.5, "label": -1}']
-    (tmp_path / "labels").write_text("1\n-1\n")
-    (tmp_path / "x.jsonl").write_text("\n".join(lines) + "\n")
-    scored = ["score", tmp_path / "x.jsonl", "--labels", tmp_path / "labels", "--bootstrap", 0]
-    assert_exit(run_resvm(*scored), 0)
-    lines[1] = lines[1].replace("{", '{"decision_value": 2.5, ')
-    (tmp_path / "x.jsonl").write_text("\n".join(lines) + "\n")
-    assert_exit(run_resvm(*scored), 3, "x.jsonl:2: not a JSON object")
 
 
 def test_a_huge_label_is_refused_without_a_warning_by_numpy(tmp_path):

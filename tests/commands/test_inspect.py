@@ -61,13 +61,6 @@ def test_names_are_shown_as_they_are(model, resvm, tmp_path):
         assert ran.out.decode().split()[1] == name
 
 
-def test_no_model_is_exit_4(resvm, tmp_path):
-    ran = resvm("inspect", tmp_path)
-    assert ran.code == 4
-    assert "not a resvm model" in ran.err
-    assert ran.out == b""
-
-
 def test_weights_are_those_that_members_judge_by_and_have_names(resvm, tmp_path):
     rng = np.random.default_rng(8)
     lines = ["y,mw,kind"]

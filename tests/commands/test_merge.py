@@ -169,8 +169,10 @@ def test_an_interrupted_training_may_be_forgotten(problem, resvm, tmp_path):
     assert not (tmp_path / "model.part").exists()
 
 
-@pytest.mark.parametrize("more", [[], ["--resume"], ["--force"]])
-@pytest.mark.parametrize("begun", [[], ["members"], [".resvm-new-0-1-2"]])
+@pytest.mark.parametrize(
+    ("begun", "more"),
+    [([], []), (["members"], ["--resume"]), ([".resvm-new-0-1-2"], ["--force"])],
+)
 def test_a_training_killed_at_its_very_beginning_leaves_nothing(
     begun, more, problem, resvm, tmp_path
 ):

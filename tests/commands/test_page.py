@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -33,7 +32,6 @@ from resvm_cli.ranking.listing import Listing, Recovery
 from resvm_cli.ranking.pipeline import RankResult
 from resvm_cli.ranking.precision import FdrEstimate, WhatIf
 from tests.conftest import ROOT
-from tests.programs import run
 
 LANGUAGES = {
     ".js": Language(tree_sitter_javascript.language()),
@@ -197,32 +195,6 @@ def faults(text: bytes, suffix: str) -> list[int]:
 @pytest.mark.parametrize("path", ASSETS, ids=lambda path: path.name)
 def test_every_asset_follows_its_grammar(path):
     assert faults(path.read_bytes(), path.suffix) == []
-
-
-@pytest.mark.parametrize(
-    ("suffix", "text"),
-    [
-        (".js", "function f(x { return x; }"),
-        (".js", "const f = (x) => [x};"),
-        (".js", "for (const x of y) { f(x);"),
-        (".js", "const text = `${name`;"),
-        (".js", 'const text = "one;\nf();'),
-        (".js", "const const x = 1;"),
-        (".css", "p { margin: 0;\nh1 { margin: 0; }"),
-        (".css", "p { margin: 0; } }"),
-        (".css", 'p { font: 1rem "Segoe UI, serif; }'),
-    ],
-)
-def test_what_is_broken_is_noticed(suffix, text):
-    assert faults(text.encode(), suffix)
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="no node on the PATH")
-def test_node_accepts_the_script(tmp_path):
-    script = (ROOT / "resvm_cli" / "commands" / "page.js").read_text()
-    (tmp_path / "page.js").write_text(f'"use strict";\nconst DATA = {{}};\n{script}')
-    ran = run(["node", "--check", "page.js"], cwd=tmp_path)
-    assert ran.code == 0, ran.err
 
 
 def test_a_page_allows_its_own_script_and_style_alone():

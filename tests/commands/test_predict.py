@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 import os
 import resource
 import shlex
-import shutil
 import signal
 import sys
 from contextlib import suppress
@@ -82,11 +80,6 @@ def test_member_values_are_libsvms_own(kernel, method, problem, resvm, tmp_path)
     assert np.array_equal(found[:, 0], expected.labels(threshold.value))
 
 
-def test_it_separates_the_clouds(model, problem, resvm):
-    found = columns(resvm("predict", model, problem / "test.svm").out)
-    assert (found[:, 0] == read_file(str(problem / "test.svm")).labels).mean() > 0.9
-
-
 def test_stdin_a_file_and_a_dash_are_the_same(model, problem, resvm, tmp_path):
     text = (problem / "test.svm").read_bytes()
     expected = resvm("predict", model, problem / "test.svm").out
@@ -103,10 +96,7 @@ WEIGHTED = ["--scale", "quantile", "--feature-weights", "relevance"]
 
 @pytest.mark.parametrize(
     ("more", "step"),
-    [
-        *itertools.product([("-t", "linear"), ("-t", "rbf")], [1, 7, 10_000]),
-        (WEIGHTED, 7),
-    ],
+    [(("-t", "linear"), 7), (("-t", "rbf"), 1), (("-t", "rbf"), 10_000), (WEIGHTED, 7)],
 )
 def test_output_does_not_depend_on_how_a_pipe_is_fed(step, more, problem, resvm, tmp_path):
     resvm(*train_arguments(problem), *more, "--n-models", 5, "-o", tmp_path / "m")
@@ -175,17 +165,6 @@ def test_a_bad_line_far_down_is_named_by_its_own_number(model, resvm, tmp_path):
     assert f"{source}:77777:8" in ran.err
 
 
-def test_a_slow_pipe_is_answered_before_it_closes(model):
-    with start("predict", model) as running:
-        running.stdin.write(b"1:1 2:1\n1:1 ")
-        running.stdin.flush()
-        first = running.stdout.readline()  # the second row is not complete yet
-        running.stdin.write(b"2:1\n")
-        running.stdin.close()
-        assert running.stdout.read() == first
-    assert running.returncode == 0
-
-
 def test_named_columns(model, problem, resvm):
     options = ["--votes", "--member-values", "--ids"]
     plain = resvm("predict", model, problem / "test.svm", *options).out.decode().splitlines()
@@ -207,17 +186,6 @@ def test_named_columns(model, problem, resvm):
         assert numbers == [float(v) for v in values[number][1:]]
 
 
-def test_odd_ids_survive_every_format(model, resvm):
-    names = ["a,b", 'quo"te', "tab\there", "", "é", "# double"]
-    text = "".join(f"1 1:1 # {name}\n" for name in names).encode()
-    tsv = resvm("predict", model, "--ids", "--format", "tsv", stdin=text).out.decode()
-    assert [row[0] for row in csv.reader(io.StringIO(tsv), delimiter="\t")][1:] == names
-    table = resvm("predict", model, "--ids", "--format", "csv", stdin=text).out.decode()
-    assert [row[0] for row in csv.reader(io.StringIO(table))][1:] == names
-    records = resvm("predict", model, "--ids", "--format", "jsonl", stdin=text).out.splitlines()
-    assert [json.loads(line)["id"] for line in records] == names
-
-
 def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
     base = columns(resvm("predict", model, problem / "test.svm").out)
     moved = columns(resvm("predict", model, problem / "test.svm", "-T", 0.9).out)
@@ -225,10 +193,6 @@ def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):
     assert np.array_equal(moved[:, 0], np.where(base[:, 1] > 0.9, 1, -1))
     low = columns(resvm("predict", model, problem / "test.svm", "-T", "-1e9").out)
     assert (low[:, 0] == 1).all()
-    ran = resvm("predict", model, problem / "test.svm", "-T", "high")
-    assert ran.code == 2
-    assert "-T/--threshold must be a number or recall=R" in ran.err
-    assert resvm("predict", model, problem / "test.svm", "-T", "nan").code == 2
 
 
 def test_features_the_model_never_saw_count_in_rbf_distances_only(problem, resvm, tmp_path):
@@ -237,22 +201,6 @@ def test_features_the_model_never_saw_count_in_rbf_distances_only(problem, resvm
         known, unseen = b"1:1 2:1\n", b"1:1 2:1 900:3 2147483646:1\n"
         out = resvm("predict", tmp_path / kernel, stdin=known + unseen).out.splitlines()
         assert (out[0] == out[1]) == (kernel == "linear")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"", "stdin: no rows"),
-        (b"1 1:nan\n", "stdin:1:3: '1:nan' is not finite"),
-        (b"1 4294967297:1\n", "stdin:1:3: index 4294967297 is too large"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "stdin:1:1: "),
-    ],
-)
-def test_bad_rows_are_exit_3(model, resvm, text, message):
-    ran = resvm("predict", model, stdin=text)
-    assert ran.code == 3
-    assert message in ran.err
-    assert ran.out == b""
 
 
 def test_the_input_is_not_overwritten(model, problem, resvm, tmp_path):
@@ -366,17 +314,6 @@ def test_an_unknown_format_is_exit_2(form, model, resvm):
     assert "--format must be text, tsv, csv or jsonl" in ran.err
 
 
-def test_a_model_with_a_line_removed_is_exit_4(model, resvm, tmp_path):
-    shutil.copytree(model, tmp_path / "m")
-    path = tmp_path / "m" / "members" / "00003.model"
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    ran = resvm("predict", tmp_path / "m", stdin=b"1:1\n")
-    assert ran.code == 4
-    assert "members/00003.model: changed since it was written" in ran.err
-    assert ran.out == b""
-    assert resvm("inspect", tmp_path / "m").code == 4
-
-
 def called(ran):
     assert ran.code == 0, ran.err
     lines = [line.split() for line in ran.out.decode().splitlines()]
@@ -413,14 +350,6 @@ def test_rows_are_called_at_the_threshold_that_was_chosen(rule, fixed_model, pro
     for kind, rate in (("P", threshold["recall"]), ("U", threshold["share_unlabeled"])):
         judged = np.array([row[column] for row in out_of_bag(fixed_model) if row[0] == kind])
         assert (judged > threshold["value"]).mean() == pytest.approx(rate)
-
-
-def test_the_mean_is_that_of_the_members(fixed_model, problem, resvm):
-    ran = resvm(
-        "predict", fixed_model, problem / "test.svm", "--decision", "mean", "--member-values"
-    )
-    found = columns(ran.out)
-    assert found[:, 1] == pytest.approx(found[:, 2:].mean(axis=1), rel=1e-12)
 
 
 def test_a_recall_of_true_positives_leaves_wrong_ones_out(model, problem, resvm):
@@ -554,7 +483,7 @@ def test_methods_that_hold_p_in_every_bag_have_no_recall_to_aim_at(
 
 
 @pytest.mark.parametrize(
-    "text", ["recall=0", "recall=1.1", "recall=", "recall=nan", "recall", "top=3", ""]
+    "text", ["recall=0", "recall=1.1", "recall=nan", "recall", "nan", "high", ""]
 )
 def test_a_threshold_that_makes_no_sense_is_exit_2(text, model, resvm):
     ran = resvm("predict", model, "-T", text, stdin=b"1 1:2\n")

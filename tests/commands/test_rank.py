@@ -194,13 +194,6 @@ def test_the_audit_tells_how_many_are_expected_to_be_false(problem, resvm):
     assert np.all(expected <= column(rows, "expected_false_high"))
 
 
-def test_precision_falls_down_the_list_within_its_bounds(problem, resvm):
-    rows = table(resvm(*quick(problem)))
-    value, low, high = (column(rows, name) for name in PRECISION)
-    assert np.all(np.diff(value) <= 0)
-    assert np.all((low <= value) & (value <= high))
-
-
 def test_fdr_writes_the_longest_list_that_is_expected_to_hold_it(problem, resvm):
     whole = table(resvm(*quick(problem)))
     listed = table(resvm(*quick(problem, "--fdr", 0.3)))
@@ -466,23 +459,6 @@ def test_train_and_tune_take_ids_too(one_file, resvm, tmp_path):
     ran = resvm("tune", *source, "--trials", 2, "--n-models", 3, "-o", tmp_path / "t")
     assert ran.code == 0, ran.err
     assert f"--positive-ids {one_file / 'known.txt'}" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
-        ("image-1003\nimage-1003\n", "is listed twice"),
-        ("1 3:0.5 4:1\n", "an svmlight row"),
-        ("", "no ids"),
-    ],
-)
-def test_bad_lists_of_ids_are_exit_3(known, message, one_file, resvm, tmp_path):
-    (tmp_path / "known.txt").write_text(known)
-    source = ("--data", one_file / "all.svm", "--positive-ids", tmp_path / "known.txt")
-    ran = resvm("rank", *source)
-    assert ran.code == 3
-    assert message in ran.err
-    assert "hint:" in ran.err
 
 
 def test_an_upper_bound_is_shown_where_it_says_something():

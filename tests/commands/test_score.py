@@ -124,14 +124,6 @@ def test_stdin_gzip_and_bare_numbers_give_the_same(folder, report, resvm):
         assert {**one, "file": "", said: ""} == {**wanted, "file": "", said: ""}
 
 
-def test_predict_can_be_piped_into_it(model, problem, resvm):
-    predicted = resvm("predict", model, problem / "test.svm").out
-    ran = resvm("score", "-", "--labels", problem / "test.svm", stdin=predicted)
-    assert ran.code == 0, ran.err
-    assert "average precision" in ran.out.decode()
-    assert ran.err == ""
-
-
 def test_the_table_is_on_stdout_with_the_confusion_counts(folder, resvm, report):
     ran = resvm("score", "a.pred", "--labels", "test.svm", cwd=folder)
     text = ran.out.decode()
@@ -291,21 +283,6 @@ def test_lengths_that_differ_are_refused_with_the_difference(folder, resvm):
 def test_labels_that_cannot_be_used_are_exit_3(labels, options, message, folder, resvm):
     (folder / "bad").write_text(labels)
     code, told = bad(resvm, folder, "a.pred", "--labels", "bad", *options)
-    assert code == 3
-    assert message in told
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"", "stdin: no predictions"),
-        (b"0.5\nnan\n", "stdin:2:1: 'nan' cannot be ranked"),
-        (b"1 1:2 3:4\n", "an svmlight file, not predictions"),
-        (b"PK\x03\x04...\n", "not a prediction file"),
-    ],
-)
-def test_predictions_that_are_none_are_exit_3(text, message, folder, resvm):
-    code, told = bad(resvm, folder, "-", "--labels", "test.svm", stdin=text)
     assert code == 3
     assert message in told
 

@@ -6,7 +6,6 @@ import csv
 import itertools
 import json
 import os
-import signal
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from resvm_cli.commands.simulate import Sizes, draw_synthetic, split
 from resvm_cli.data.inputs import read_file
 from resvm_cli.errors import DataError
 from tests.conftest import assert_exit, write_svm
-from tests.programs import resvm_signaled_at, run
 
 RNG = np.random.default_rng(3)
 FEATURES = RNG.standard_normal((300, 4))
@@ -123,13 +121,6 @@ def test_what_cannot_be_made_is_refused(arguments, code, message, data, resvm, t
     assert ran.code == code, ran.err
     assert message in ran.err
     assert os.listdir(tmp_path) == ["data.svm"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_after_the_output_is_in_place_changes_nothing(number, tmp_path):
-    command = ("simulate", "--synthetic", "-o", tmp_path / "s", "-q")
-    assert_exit(run(resvm_signaled_at("rename", number, *command)), 0)
-    assert os.listdir(tmp_path) == ["s"]
 
 
 def test_sets_are_drawn_from_a_table_by_its_labels(resvm, tmp_path):

@@ -111,27 +111,6 @@ def test_what_was_chosen_is_printed_and_stored(problem, resvm, tmp_path):
     assert len(manifest["members"]) == 50
 
 
-def test_feature_weights_and_quantiles_are_printed_and_stored(problem, resvm, tmp_path):
-    more = ["--scale", "quantile", "--feature-weights", "relevance:1.25", "--n-models", 2]
-    ran = resvm(
-        *[word for word in train_arguments(problem) if word != "-q"], *more, "-o", "m", cwd=tmp_path
-    )
-    assert ran.code == 0, ran.err
-    assert "features  scaled by quantile, weighted by relevance:1.25" in ran.err
-    manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
-    (group,) = manifest["groups"]
-    assert (group["scaling"], group["parameters"]["relevance_power"]) == ("quantile", 1.25)
-    member = (tmp_path / "m" / "members" / "00000.model").read_text()
-    assert member.startswith("multiply_features_by 1:")
-
-
-def test_json_says_the_same_to_programs(problem, resvm, tmp_path):
-    ran = resvm(*train_arguments(problem), "--n-models", 2, "--json", "-o", tmp_path / "m")
-    told = json.loads(ran.out)
-    assert told["kind"] == "train"
-    assert told["manifest"] == json.loads((tmp_path / "m" / "manifest.json").read_text())
-
-
 def test_nothing_in_a_model_tells_when_or_where_it_was_made(problem, resvm, tmp_path):
     resvm(*train_arguments(problem), "--n-models", 1, "-o", tmp_path / "m")
     manifest = (tmp_path / "m" / "manifest.json").read_text()
@@ -164,22 +143,7 @@ def test_files_that_count_from_zero_are_the_same_data(problem, resvm, tmp_path):
 
 
 def test_libsvms_numbers_and_letters_mean_what_they_mean_there(problem, resvm, tmp_path):
-    words = [
-        "-t",
-        "1",
-        "-d",
-        "2",
-        "-g",
-        "0.5",
-        "-r",
-        "1",
-        "-c",
-        "3",
-        "-e",
-        "0.01",
-        "--n-models",
-        "1",
-    ]
+    words = [*("-t", 1, "-d", 2, "-g", 0.5, "-r", 1, "-c", 3, "-e", 0.01), "--n-models", 1]
     ran = resvm(*train_arguments(problem), *words, "-o", tmp_path / "m")
     assert ran.code == 0, ran.err
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
@@ -210,12 +174,9 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
     ("arguments", "message"),
     [
         ([], "-P (known positives) is missing"),
-        (["-P", "pos.svm"], "-U (unlabeled rows) is missing"),
-        (["-P", "x", "-U", "x"], "-P and -U are the same file: x"),
         (["-P", "-", "-U", "-"], "-P and -U are the same file: stdin"),
         (["-P", "x", "-U", "y", "-o", ""], "-o is ''"),
         (["-P", "x", "-U", "y", "-o", "-", "--force"], "-o is '-'"),
-        (["--data", "x"], "--data needs --positive-label"),
         (["--data", "x", "--positive-label", "1", "-P", "y"], "not both"),
         (["-P", "x", "-U", "y", "--positive-label", "1"], "--positive-label requires --data"),
         (["-P", "x", "-U", "y", "-t", "fourier"], "got 'fourier'"),
@@ -223,10 +184,6 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["-P", "x", "-U", "y", "--method", "forest"], "or 'cwsvm', got 'forest'"),
         (["-P", "x", "-U", "y", "-c", "0"], "--c-unl must be positive and finite, got 0"),
         (["-P", "x", "-U", "y", "--n-models", "0"], "--n-models must be at least 1, got 0"),
-        (["-P", "x", "-U", "y", "--n-pos", "0"], "--n-pos must be at least 1, got 0"),
-        (["-P", "x", "-U", "y", "--n-unl", "0"], "--n-unl must be at least 1, got 0"),
-        (["-P", "x", "-U", "y", "--scale", "log"], "or 'auto', got 'log'"),
-        (["-P", "x", "-U", "y", "--feature-weights", "all"], "or 'relevance:2', got 'all'"),
         (
             ["-P", "x", "-U", "y", "--feature-weights", "relevance", "-t", "minmax"],
             "--feature-weights does not apply to --kernel minmax",
@@ -234,8 +191,6 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
         (["-P", "x", "-U", "y", "--solver", "magic"], "or 'liblinear', got 'magic'"),
         (["-P", "x", "-U", "y", "--solver", "liblinear"], "trains only linear members"),
         (["-P", "x", "-U", "y", "-B", "1"], "--bias applies to LIBLINEAR"),
-        (["-P", "x", "-U", "y", "--no-such-option"], "No such option: --no-such-option"),
-        (["-P", "x", "-U", "y", "-c", "much"], "'much' is not a valid float"),
     ],
 )
 def test_a_wrong_command_line_is_exit_2_before_any_file_is_read(
@@ -249,37 +204,20 @@ def test_a_wrong_command_line_is_exit_2_before_any_file_is_read(
 
 
 @pytest.mark.parametrize("which", ["-P", "-U"])
-@pytest.mark.parametrize(
-    ("text", "place", "message"),
-    [
-        (b"", "bad.svm:", "no rows"),
-        (b"1 1:1\n1 2:nan\n", "bad.svm:2:3:", "not finite"),
-        (b"1 4294967297:1\n", "bad.svm:1:3:", "index 4294967297 is too large"),
-        (b"1 1:1 1:2\n", "bad.svm:1:7:", "appears twice"),
-    ],
-)
-def test_bad_data_is_exit_3_with_its_place(which, text, place, message, problem, resvm, tmp_path):
-    (tmp_path / "bad.svm").write_bytes(text)
+def test_bad_data_is_exit_3_with_its_place(which, problem, resvm, tmp_path):
+    (tmp_path / "bad.svm").write_bytes(b"1 1:1\n1 2:nan\n")
     other = ["-U", problem / "unl.svm"] if which == "-P" else ["-P", problem / "pos.svm"]
     ran = resvm("train", "--no-auto", which, "bad.svm", *other, cwd=tmp_path)
     assert ran.code == 3
-    assert f"resvm: error: {place}" in ran.err
-    assert message in ran.err
+    assert "resvm: error: bad.svm:2:3: '2:nan' is not finite" in ran.err
     assert "Traceback" not in ran.err
     assert os.listdir(tmp_path) == ["bad.svm"]
 
 
 def test_a_labelled_file_must_have_the_label_and_others(problem, resvm, tmp_path):
     write_svm(tmp_path / "d", np.ones((4, 2)), np.array([1, 2, 2, 3]))
-    common = [
-        "train",
-        "--no-auto",
-        "--data",
-        tmp_path / "d",
-        "-o",
-        tmp_path / "m",
-        "--positive-label",
-    ]
+    data = ("--data", tmp_path / "d", "-o", tmp_path / "m")
+    common = ["train", "--no-auto", *data, "--positive-label"]
     ran = resvm(*common, 9)
     assert ran.code == 3
     assert "no row has the label 9" in ran.err

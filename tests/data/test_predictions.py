@@ -113,6 +113,13 @@ def test_a_byte_order_mark_and_crlf_do_no_harm(tmp_path):
         (b'{"decision_value": 1}\n{"value": 2}\n', "p:2: not a JSON object with a numeric"),
         (b'{"decision_value": NaN}\n', "p:1: nan cannot be ranked"),
         (b"{oops\n", "p:1: not a JSON object"),
+        (b'{"decision_value": 1, "decision_value": 2}\n', "p:1: not a JSON object"),
+        (b'{"decision_value": ' + b"9" * 400 + b"}\n", "p:1"),
+        *(
+            (b'{"label": %b, "decision_value": 1}\n' % label, "p:1")
+            for label in (b'"1"', b"2", b"true", b"null", b"[1]", b"1e400")
+        ),
+        (b'{"label": 1, "decision_value": 1}\n{"decision_value": 2}\n', "p:2"),
         (b"\x7fELF\x00\x01\n", "not a prediction file"),
     ],
 )
