@@ -121,8 +121,9 @@ libfuzzer_%:
 hostile: $(VENV)/.test ## mutated files, kills and faults against every command for BUDGET seconds
 	$(BIN)/python -m tests.hostile $(BUDGET) $(SEED)
 
-golden: $(VENV)/.test ## write tests/golden/outputs again; read the diff before you commit it
+golden: $(VENV)/.test ## write tests/golden again; read the diff before you commit it
 	$(BIN)/python -m tests.test_golden_outputs
+	$(BIN)/python -m tests.test_refusals
 	git --no-pager diff --stat tests/golden
 
 # Measuring imports modules and writes files of its own, which these tests would notice.

@@ -27,15 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::resvm_cli.ResultWarning")
 unconverged = pytest.mark.filterwarnings("ignore:.*LIBLINEAR:sklearn.exceptions.ConvergenceWarning")
 
 SMALL = {"n_models": 5}
-FORMATS = [
-    "bsr_array",
-    "coo_matrix",
-    "csc_array",
-    "csr_matrix",
-    "dia_matrix",
-    "dok_array",
-    "lil_matrix",
-]
+FORMATS = [f"{name}_array" for name in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")]
+FORMATS += ["coo_matrix", "csr_matrix"]
 
 
 @pytest.mark.parametrize(

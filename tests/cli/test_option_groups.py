@@ -230,22 +230,6 @@ def test_kernels_go_by_name_in_any_case_or_by_number():
         parse_kernel("5")
 
 
-@pytest.mark.parametrize(
-    ("given", "option"),
-    [
-        (("-t", "0"), "-t/--kernel"),
-        (("--no-auto",), "--no-auto"),
-        (("--params", "x"), "--params"),
-        (("--output", "new"), "-o/--output"),
-    ],
-)
-def test_rank_refuses_options_of_training_beside_a_model(given, option, resvm):
-    ran = resvm("rank", "--model", "m", "-P", "p", "-U", "u", *given)
-    assert ran.code == 2
-    assert f"error: {option} is for training, but --model is already trained" in ran.err
-    assert f"omit {option} or --model" in ran.err
-
-
 def panels(command: str) -> list[str]:
     seen: list[str] = []
     for option in command_line(COMMANDS).commands[command].params:

@@ -18,7 +18,7 @@ from resvm_cli.data import delimited
 from resvm_cli.data.encoding import ColumnRoles
 from resvm_cli.data.inputs import read_file
 from resvm_cli.run import Run
-from tests.conftest import assert_exit, train_arguments
+from tests.conftest import assert_exit
 from tests.programs import run, run_resvm
 
 CSV = (
@@ -87,53 +87,6 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
     assert converted(resvm, folder, "-", *more, stdin=text).out == b"0 1:2\n0\n1 1:3\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "message"),
-    [
-        (b"a,b\n1,2\n3,\n", (), "stdin:3:3: no value in column 'b'"),
-        (b"a,b\n1,2\n3,x\n", (), "stdin:3:3: 'x' in column 'b'; expected a number"),
-        (b"a,b\n1,2\n3,inf\n", (), "stdin:3:3: a number in column 'b' is not finite"),
-        (b"a,b\n1,x\n3,\n", (), "stdin:3:3: no value in column 'b'"),
-        (b"a,b\n1,2\n", ("--label-column", "c"), "stdin: no column 'c' (--label-column)"),
-        (b"a,b\n1,2\n", ("--id-column", "c"), "stdin: no column 'c' (--id-column)"),
-        (b"a,b\n1,x\n", ("--label-column", "b"), "stdin:2:3: the label is 'x'"),
-        (b"a,b\n1,\n", ("--label-column", "b"), "stdin:2:3: the label is ''"),
-        (b"a,b\n1,\n", ("--id-column", "b"), "stdin:2:3: '' is not a valid id"),
-        (b"a,b\n", (), "stdin: no rows"),
-        (
-            b"a,b\n1,x\n2,\n",
-            ("--label-column", "b", "--positive-label", "z"),
-            "stdin: no row has the label z",
-        ),
-        (b"a,b\n1,\n", ("--missing", "drop"), "stdin: no rows are left"),
-        (
-            b"a,b\n1,\n2,\n",
-            ("--missing", "mean"),
-            "stdin: column 'b' contains no numbers, so it has no mean",
-        ),
-        (
-            b"1 2:3\n",
-            ("--label-column", "y"),
-            "stdin: no named columns, so --label-column cannot be used",
-        ),
-    ],
-)
-def test_what_cannot_be_converted_is_refused_with_its_place(
-    text, arguments, message, resvm, folder
-):
-    ran = converted(resvm, folder, "-", *arguments, "-o", "x.svm", stdin=text, code=3)
-    assert f"resvm: error: {message}" in ran.err
-    assert not (folder / "x.svm").exists()
-
-
-def test_advice_can_be_typed_as_it_stands(resvm, folder):
-    for table, advice in (
-        (b"my a,b\n1,2\nx,3\n", "--categorical 'my a'; to omit it: --drop 'my a'"),
-        (b"my a,b\nx,2\n,3\n", "fill it in: --missing zero, mean or median"),
-    ):
-        assert advice in converted(resvm, folder, "-", code=3, stdin=table).err
-
-
 def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
     table = b"who,SMILES,kind\nx,CC,s\ny,CO,s\nz,CN,t\n"
     told = converted(resvm, folder, "-", stdin=table).err
@@ -141,12 +94,6 @@ def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
     assert "every row has its own value; if these are ids, use --id-column who" in told
     assert "for fingerprints use --smiles-column SMILES" in told
     assert "--id-column kind" not in told
-
-
-def test_texts_that_are_labels_are_listed_where_a_number_was_expected(resvm, folder):
-    told = converted(resvm, folder, "d.csv", "--label-column", "y", code=3).err
-    assert "d.csv:2:5: the label is 'g', not a number" in told
-    assert "labels in the first rows: g, h, (none)" in told
 
 
 def test_rows_that_were_left_out_have_their_places(resvm, folder):
@@ -157,11 +104,6 @@ def test_rows_that_were_left_out_have_their_places(resvm, folder):
         in told
     )
     assert "stdin:11:1, ..." in told
-
-
-def test_labels_that_are_there_are_listed(resvm, folder):
-    ran = converted(resvm, folder, "d.csv", "--label-column", "y", "--positive-label", "G", code=3)
-    assert "labels in the file: g, h, (none)" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -216,30 +158,6 @@ def test_names_are_not_taken_for_categories(resvm, folder):
     assert "1,200 features, one per value" in asked.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("-P", "p"), "-P and -U must be given together"),
-        (("-P", "p", "-U", "u"), "-P and -U require --positive-label"),
-        (("-P", "p", "-U", "u", "-o", "x", *ROLES), "-o cannot be combined with -P and -U"),
-        (("-P", "p", "-U", "p", *ROLES), "-P/--positives and -U/--unlabeled would both write to p"),
-        (("-o", "d.csv"), "-o/--output would write to d.csv, which is an input (FILE)"),
-        (("-o", "x.npz"), "x.npz: only svmlight text can be written"),
-        (("-P", "p.CSV", "-U", "u", *ROLES), "p.CSV: only svmlight text can be written"),
-        (("--positive-label", "g"), "--positive-label needs --label-column"),
-        (("--missing", "guess"), "got 'guess'"),
-        (("--map", "-"), "--map cannot write to stdout"),
-        (("--bits", 4), "'--bits': 4 is not in the range 16<=x<=16777216"),
-        (("--radius", 99), "'--radius': 99 is not in the range 0<=x<=20"),
-    ],
-)
-def test_contradictions_are_refused_before_anything_is_written(arguments, message, resvm, folder):
-    ran = converted(resvm, folder, "d.csv", *arguments, code=2)
-    assert message in ran.err
-    assert [path.name for path in folder.iterdir()] == ["d.csv"]
-    assert (folder / "d.csv").read_bytes() == CSV
-
-
 def test_a_table_of_known_positives_is_not_split_into_p_and_u(resvm, folder):
     text = b"y,a\ng,1\ng,2\n"
     roles = ("--label-column", "y", "--positive-label", "g")
@@ -247,18 +165,6 @@ def test_a_table_of_known_positives_is_not_split_into_p_and_u(resvm, folder):
     assert "every row has the label g; no row is unlabeled" in ran.err
     both = b"y,a\ng,1\nh,2\n"
     assert converted(resvm, folder, "-", "-P", "p", "-U", "u", *roles, stdin=both).code == 0
-
-
-def test_svmlight_text_has_no_names_for_a_map_and_no_model_gives_them(resvm, folder, problem):
-    text = b"1 qid:1 1:2 # a\n0 qid:2 2:3 # b\n"
-    ran = converted(resvm, folder, "-", "--map", "m", "-o", "x", stdin=text, code=2)
-    assert "--map requires a table" in ran.err
-    converted(resvm, folder, "d.csv", *ROLES, "--map", "m", "-o", "x")
-    ran = converted(resvm, folder, "-", "--like", "m", stdin=text, code=2)
-    assert "--like requires a table: the features in stdin have no names" in ran.err
-    assert resvm(*train_arguments(problem), "--n-models", 2, "-o", folder / "model").code == 0
-    ran = converted(resvm, folder, "d.csv", "--like", "model", code=4)
-    assert "model: was not trained on a table, so it has no column names" in ran.err
 
 
 NUMBERS = st.one_of(

@@ -110,20 +110,6 @@ def test_a_part_is_not_written_into_a_directory_of_something_else(problem, model
     assert snapshot(tmp_path / "model") == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--task", "1/2"], "--task requires -o"),
-        (["--task", "1/2", "--force", "-o", "x"], "--task and --force cannot be combined"),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused(arguments, words, problem, resvm, tmp_path):
-    ran = resvm(*train_arguments(problem), *arguments, cwd=tmp_path)
-    assert ran.code == 2
-    assert words in ran.err
-    assert not (tmp_path / "x").exists()
-
-
 DIGITS = ["-P", SAMPLE / "digits" / "pos.svm", "-U", SAMPLE / "digits" / "unl.svm"]
 LONG = ["train", "--no-auto", *DIGITS, "--n-models", 400, "-j", 1]
 

@@ -216,13 +216,6 @@ def test_the_input_is_not_overwritten(model, problem, resvm, tmp_path):
     assert rows.read_bytes() == (problem / "test.svm").read_bytes()
 
 
-def test_a_file_in_place_of_a_model_is_told_apart(model, problem, resvm):
-    ran = resvm("predict", problem / "test.svm", model)
-    assert ran.code == 4
-    assert "a file, not a model" in ran.err
-    assert "predict MODEL FILE" in ran.err
-
-
 def test_a_bad_row_leaves_no_half_written_file(model, resvm, tmp_path):
     (tmp_path / "out").write_text("old")
     ran = resvm("predict", model, "-o", tmp_path / "out", stdin=b"1 1:1\n" * 5 + b"1 1:x\n")
@@ -305,13 +298,6 @@ def test_a_reader_that_leaves_ends_it_quietly(model, problem):
                 running.stdin.flush()
         assert running.wait() == 0
         assert running.stderr.read() == b""
-
-
-@pytest.mark.parametrize("form", ["xml", "TSV"])
-def test_an_unknown_format_is_exit_2(form, model, resvm):
-    ran = resvm("predict", model, "--format", form)
-    assert ran.code == 2
-    assert "--format must be text, tsv, csv or jsonl" in ran.err
 
 
 def called(ran):
@@ -429,23 +415,6 @@ def test_unknown_probability_is_empty_and_says_what_to_give(form, cell, problem,
     assert {json.loads(line)["probability"] for line in ran.out.splitlines()} == {None}
 
 
-@pytest.mark.parametrize("method", ["bagging", "cwsvm"])
-def test_no_probability_without_out_of_bag_values_of_p(method, problem, resvm, tmp_path):
-    assert resvm(*train_arguments(problem), "--method", method, "-o", tmp_path / "m").code == 0
-    ran = resvm("predict", tmp_path / "m", problem / "test.svm", "--probability")
-    assert_exit(ran, 4, f"{method} trains every member on all of P", "--method resvm")
-    assert ran.out == b""
-
-
-def test_fractions_for_probability_are_checked(model, problem, resvm):
-    rows = problem / "test.svm"
-    ran = resvm("predict", model, rows, "--contamination-unl", 0.2)
-    assert_exit(ran, 2, "--contamination-unl requires --probability")
-    for a, b in ((0, 1), (-0.1, 0.2), (0.5, 0.5)):
-        told = ["--probability", f"--contamination-pos={a}", f"--contamination-unl={b}"]
-        assert_exit(resvm("predict", model, rows, *told), 2, "--contamination-")
-
-
 def test_a_recall_is_placed_by_out_of_bag_values(fixed_model, problem, resvm):
     stored = np.sort([value for kind, _, value, _, _ in out_of_bag(fixed_model) if kind == "P"])[
         ::-1
@@ -469,26 +438,6 @@ def test_the_known_positive_that_sets_a_recall_lies_above_the_threshold(problem,
     labels, values = called(ran)
     assert (values == least).any()
     assert np.array_equal(labels == 1, values >= least)
-
-
-@pytest.mark.parametrize("method", ["bagging", "cwsvm"])
-def test_methods_that_hold_p_in_every_bag_have_no_recall_to_aim_at(
-    method, problem, resvm, tmp_path
-):
-    resvm(*train_arguments(problem), "--method", method, "-o", tmp_path / "m")
-    ran = resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "recall=0.9")
-    assert ran.code == 4
-    assert f"{method} trains every member on all of P" in ran.err
-    assert resvm("predict", tmp_path / "m", problem / "test.svm", "-T", "0.3").code == 0
-
-
-@pytest.mark.parametrize(
-    "text", ["recall=0", "recall=1.1", "recall=nan", "recall", "nan", "high", ""]
-)
-def test_a_threshold_that_makes_no_sense_is_exit_2(text, model, resvm):
-    ran = resvm("predict", model, "-T", text, stdin=b"1 1:2\n")
-    assert ran.code == 2
-    assert "-T/--threshold" in ran.err
 
 
 @pytest.mark.parametrize("scale", [1.0, 1000.0])
@@ -522,20 +471,6 @@ def test_only_rbf_members_tell_which_rows_are_far_away(kernel):
     scorer = BlockScorer(trained, "rows", PredictOptions(), "mean", 0.0, None, usual)
     for scale, n_far in ((1.0, 0), (1e4, 60 if kernel == "rbf" else 0)):
         assert scorer.score(make_block(scale * features))[2] == n_far
-
-
-def test_several_files_need_several_commands(model, resvm):
-    assert_exit(resvm("predict", model, "a.svm", "b.svm"), 2, "(b.svm)")
-
-
-def test_rows_with_missing_values_are_not_dropped(model, resvm):
-    ran = resvm("predict", model, "--missing", "drop", stdin=b"1:1\n")
-    assert_exit(ran, 2, "--missing drop cannot be used here: every row is predicted")
-
-
-def test_json_needs_another_place_for_predictions(model, resvm):
-    ran = resvm("predict", model, "--json", stdin=b"1 1:2\n")
-    assert (ran.code, "write the predictions to a file" in ran.err) == (2, True)
 
 
 def test_json_has_the_threshold_that_reaches_a_recall(problem, model, resvm, tmp_path):

@@ -386,44 +386,6 @@ def test_rows_in_every_bag_are_an_error_where_there_are_no_others(problem, resvm
     assert "every row is in every bag" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--fdr", 0), "--fdr must be positive and finite, got 0"),
-        (("--fdr", "nan"), "--fdr must be positive and finite, got nan"),
-        (("--fdr", 0.1, "--audit"), "--audit lists known positives"),
-        (("--fdr", 0.1, "-k", 3), "choose one"),
-        (("--audit", "--contamination-pos", 1.5), "--contamination-pos must be below 1, got 1.5"),
-        (
-            ("--audit", "--contamination-pos", 0.5, "--contamination-unl", 0.5),
-            "add up to 1 or more",
-        ),
-        (("--model", "m", "--seed", 5), "--seed is for training"),
-        (("--json", "--format", "csv"), "give either --json or --format, not both"),
-        (("--force",), "requires -o"),
-        (("-o", "my list.tsv"), "resvm rank ... > 'my list.tsv', without -o"),
-        (("--format", "xml"), "--format must be tsv, csv or jsonl"),
-    ],
-)
-def test_what_makes_no_sense_is_exit_2_with_the_reason(more, message, resvm):
-    ran = resvm("rank", "-P", "no-such-file", "-U", "nor-this", *more)
-    assert ran.code == 2
-    assert message in ran.err
-
-
-@pytest.mark.parametrize(
-    ("method", "more", "message"),
-    [
-        ("bagging", ("--audit",), "bagging trains every member on all of P"),
-        ("bagging", ("--contamination-pos", 0.1), "--contamination-pos requires such scores"),
-    ],
-)
-def test_methods_without_out_of_bag_values_of_p_are_refused(method, more, message, resvm):
-    given = ("--params", few_members(9, method=method, decision="votes"))
-    ran = resvm("rank", "-P", "no-such-file", "-U", "nor-this", *given, *more)
-    assert (ran.code, message in ran.err) == (2, True)
-
-
 def test_a_stored_bagging_model_ranks_u_and_a_stored_cwsvm_nothing(problem, resvm, tmp_path):
     for method in ("bagging", "cwsvm"):
         resvm(*train_arguments(problem), "--method", method, "-o", tmp_path / method)

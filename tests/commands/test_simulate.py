@@ -93,36 +93,6 @@ def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
     assert np.array_equal(np.round(block.rows.values, 3), block.rows.values)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ([], 2, "or --synthetic"),
-        (["--synthetic", "--data", "data.svm"], 2, "cannot be combined"),
-        (["--data", "data.svm"], 2, "--data requires --n-pos and --n-unl"),
-        (["--data", "data.svm", "--n-pos", 5, "--n-unl", 5], 2, "--data requires --positive-label"),
-        (["--synthetic", "--positive-label", 1], 2, "--positive-label requires --data"),
-        (["--synthetic", "--contamination-pos", 1.5], 2, "must be between 0 and 1"),
-        (["--synthetic", "--contamination-unl", -0.1], 2, "must be between 0 and 1"),
-        (["--synthetic", "--contamination-unl", "nan"], 2, "must be between 0 and 1"),
-        (["--synthetic", "--n-pos", -1], 2, "'--n-pos': -1 is not in the range 1<=x"),
-        (["--synthetic", "--test-pos", -1], 2, "'--test-pos': -1 is not in the range 0<=x"),
-        (["--synthetic", "--n-unl", 10**20], 2, "is not in the range 1<=x<=1073741824"),
-        (["--synthetic", "--decimals", 400], 2, "0<=x<=17"),
-        (["--data", "data.svm", *ONE, *SIZES, "--decimals", 3], 2, "--decimals requires"),
-        (["--synthetic", "-o", "data.svm"], 2, "exists"),
-        (["--synthetic", "-o", ""], 2, "-o must be a directory name"),
-        (["--data", "data.svm", *ONE, "--n-pos", 999, "--n-unl", 5], 3, "are needed"),
-        (["--data", "data.svm", *NINE], 3, "the labels are 0, 1, 2"),
-        (["--data", "none", "--positive-label", 9, "--n-pos", 5, "--n-unl", 5], 5, "cannot read"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_made_is_refused(arguments, code, message, data, resvm, tmp_path):
-    ran = resvm("simulate", *arguments, cwd=tmp_path)
-    assert ran.code == code, ran.err
-    assert message in ran.err
-    assert os.listdir(tmp_path) == ["data.svm"]
-
-
 def test_sets_are_drawn_from_a_table_by_its_labels(resvm, tmp_path):
     rows = [f"{'hit' if number % 3 else 'no'},{number},{number % 7}" for number in range(90)]
     (tmp_path / "t.csv").write_text("\n".join(["y,a,b", *rows]) + "\n")

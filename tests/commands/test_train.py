@@ -170,68 +170,6 @@ def test_linear_members_are_collapsed_to_one_weight_vector(problem, resvm, tmp_p
     assert lines[-2] == "SV"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "-P (known positives) is missing"),
-        (["-P", "-", "-U", "-"], "-P and -U are the same file: stdin"),
-        (["-P", "x", "-U", "y", "-o", ""], "-o is ''"),
-        (["-P", "x", "-U", "y", "-o", "-", "--force"], "-o is '-'"),
-        (["--data", "x", "--positive-label", "1", "-P", "y"], "not both"),
-        (["-P", "x", "-U", "y", "--positive-label", "1"], "--positive-label requires --data"),
-        (["-P", "x", "-U", "y", "-t", "fourier"], "got 'fourier'"),
-        (["-P", "x", "-U", "y", "-g", "wide"], "--gamma must be a number, 'scale' or 'auto'"),
-        (["-P", "x", "-U", "y", "--method", "forest"], "or 'cwsvm', got 'forest'"),
-        (["-P", "x", "-U", "y", "-c", "0"], "--c-unl must be positive and finite, got 0"),
-        (["-P", "x", "-U", "y", "--n-models", "0"], "--n-models must be at least 1, got 0"),
-        (
-            ["-P", "x", "-U", "y", "--feature-weights", "relevance", "-t", "minmax"],
-            "--feature-weights does not apply to --kernel minmax",
-        ),
-        (["-P", "x", "-U", "y", "--solver", "magic"], "or 'liblinear', got 'magic'"),
-        (["-P", "x", "-U", "y", "--solver", "liblinear"], "trains only linear members"),
-        (["-P", "x", "-U", "y", "-B", "1"], "--bias applies to LIBLINEAR"),
-    ],
-)
-def test_a_wrong_command_line_is_exit_2_before_any_file_is_read(
-    arguments, message, resvm, tmp_path
-):
-    ran = resvm("train", "--no-auto", *arguments, cwd=tmp_path)
-    assert ran.code == 2, ran.err
-    assert message in " ".join(ran.err.split())
-    assert ran.out == b""
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("which", ["-P", "-U"])
-def test_bad_data_is_exit_3_with_its_place(which, problem, resvm, tmp_path):
-    (tmp_path / "bad.svm").write_bytes(b"1 1:1\n1 2:nan\n")
-    other = ["-U", problem / "unl.svm"] if which == "-P" else ["-P", problem / "pos.svm"]
-    ran = resvm("train", "--no-auto", which, "bad.svm", *other, cwd=tmp_path)
-    assert ran.code == 3
-    assert "resvm: error: bad.svm:2:3: '2:nan' is not finite" in ran.err
-    assert "Traceback" not in ran.err
-    assert os.listdir(tmp_path) == ["bad.svm"]
-
-
-def test_a_labelled_file_must_have_the_label_and_others(problem, resvm, tmp_path):
-    write_svm(tmp_path / "d", np.ones((4, 2)), np.array([1, 2, 2, 3]))
-    data = ("--data", tmp_path / "d", "-o", tmp_path / "m")
-    common = ["train", "--no-auto", *data, "--positive-label"]
-    ran = resvm(*common, 9)
-    assert ran.code == 3
-    assert "no row has the label 9" in ran.err
-    assert "labels in the file: 1, 2, 3" in ran.err
-    write_svm(tmp_path / "d", np.ones((4, 2)), np.array([2, 2, 2, 2]))
-    ran = resvm(*common, 2)
-    assert ran.code == 3
-    assert "every row has the label 2" in ran.err
-    (tmp_path / "d").write_text("1 1:1\n1:5\n")
-    ran = resvm(*common, 1)
-    assert ran.code == 3
-    assert "d:2: the row has no label" in ran.err
-
-
 def test_one_file_under_two_names_is_not_two_sets(problem, resvm, tmp_path):
     (tmp_path / "link").symlink_to(problem / "pos.svm")
     ran = resvm(
@@ -255,12 +193,6 @@ def test_values_beyond_doubles_are_refused_quietly(resvm, tmp_path):
     assert ran.code == 3
     assert "variance is too large" in ran.err
     assert "Warning" not in ran.err
-
-
-def test_a_missing_file_is_exit_5(problem, resvm, tmp_path):
-    ran = resvm("train", "--no-auto", "-P", "nowhere.svm", "-U", problem / "unl.svm", cwd=tmp_path)
-    assert ran.code == 5
-    assert "nowhere.svm: cannot read: No such file" in ran.err
 
 
 def test_an_existing_model_needs_force_and_other_directories_are_safe(problem, resvm, tmp_path):

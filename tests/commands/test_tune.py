@@ -204,35 +204,6 @@ def test_resuming_with_other_data_or_another_space_is_refused(problem, resvm, tm
     assert "data" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("-c", "10..1"), "reversed"),
-        (("-c", ""), "a number is missing"),
-        (("-g", "x"), "'x' is not a number"),
-        (("-v", "5000"), "--folds is 5000, but there are only"),
-        (("--metric", "accuracy"), "--metric must be"),
-        (("--search", "bayes"), "--search must be"),
-        (("--w-neg", "2"), "known negatives, but there are none"),
-        (("--search", "halving"), "--search must be"),
-        (("--n-models", "auto"), "--n-models"),
-        (("--outer", "2"), "--outer"),
-        (("--n-pos", "100000"), "the widest range allowed"),
-    ],
-)
-def test_what_cannot_work_is_exit_2_and_leaves_nothing(more, message, problem, resvm, tmp_path):
-    ran = resvm("tune", *data(problem), "-o", tmp_path / "t", "--trials", 2, *more)
-    assert ran.code == 2, ran.err
-    assert message in ran.err
-    assert not (tmp_path / "t").exists()
-
-
-def test_an_unwritable_place_is_exit_5_before_any_work(problem, resvm, tmp_path):
-    ran = resvm("tune", *data(problem), "-o", tmp_path / "no" / "such")
-    assert ran.code == 5
-    assert "parent directory" in ran.err
-
-
 def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
     resvm(*quick(problem, tmp_path / "t"))
     params = ("--params", tmp_path / "t" / "best.json")
@@ -246,29 +217,6 @@ def test_an_explicit_option_wins_over_params(problem, resvm, tmp_path):
     ran = resvm(*train_arguments(problem), *params, "--method", "cwsvm", "-o", tmp_path / "n")
     assert ran.code == 2
     assert "not cwsvm" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[]", "not JSON written by resvm"),
-        ("x", "not JSON written by resvm"),
-        ('{"kind": "resvm-params", "kind": "resvm-params"}', "not JSON written by resvm"),
-        ("[" * 100_000, "not JSON written by resvm"),
-        ('{"kind": "else"}', "contains no parameters"),
-        ('{"kind": "resvm-params", "format": 9}', "format 9"),
-        (
-            '{"kind": "resvm-params", "format": 1, "method": "resvm", "decision": "votes",'
-            ' "settings": [{"n_pos": "many"}]}',
-            "invalid n_pos 'many'",
-        ),
-    ],
-)
-def test_params_that_are_none_are_refused(content, message, problem, resvm, tmp_path):
-    (tmp_path / "p.json").write_text(content)
-    ran = resvm(*train_arguments(problem), "--params", tmp_path / "p.json", "-o", tmp_path / "m")
-    assert ran.code in (3, 5)
-    assert message in ran.err
 
 
 def test_train_searches_and_keeps_what_was_given(problem, resvm, tmp_path):

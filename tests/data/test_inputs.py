@@ -161,12 +161,6 @@ def test_the_advice_on_matrix_market_converts_the_file(form, resvm, tmp_path):
     assert resvm("convert", "data.npz", cwd=tmp_path).out == b"0 1:0.5 3:2\n0 2:7\n"
 
 
-def test_a_pipe_is_recognised_and_named(model, resvm):
-    ran = resvm("predict", model, "-", stdin=CSV)
-    assert ran.code == 3
-    assert "stdin: a table, but the model was not trained on one" in ran.err
-
-
 def test_a_file_in_another_format_is_not_read_as_svmlight_text(tmp_path):
     (tmp_path / "a.csv").write_bytes(CSV)
     with pytest.raises(DataError, match=r"a\.csv: a table \(CSV or similar\), not svmlight text"):

@@ -343,13 +343,6 @@ def test_bad_weights_are_exit_3_with_their_place(text, message, problem, resvm, 
     assert not (tmp_path / "m").exists()
 
 
-@pytest.mark.parametrize(("command", "method"), [("train", "bagging"), ("tune", "cwsvm")])
-def test_methods_that_draw_no_row_of_p_refuse_weights(command, method, problem, resvm, tmp_path):
-    arguments = [command, *data_arguments(problem), "--method", method]
-    ran = resvm(*arguments, "--weights", "missing", "-o", tmp_path / "m")
-    assert (ran.code, f"not apply to --method {method}" in ran.err) == (2, True)
-
-
 def test_trailing_blank_lines_and_comments_are_passed_over(tmp_path):
     (tmp_path / "w").write_bytes(b"\xef\xbb\xbf# sure\n1\n# not\n.5\n\n\n")
     read = WeightLines.read(str(tmp_path / "w"), with_ids=False)
