@@ -208,9 +208,9 @@ LIMITS = {
     "lines of tests": 28_000,
     "lines of pages": 4_850,
     "lines of experiments": 7_730,
-    "options of train": 47,
+    "options of train": 48,
     "options of tune": 44,
-    "options of rank": 42,
+    "options of rank": 43,
     "options of predict": 19,
     "options of inspect": 23,
 }

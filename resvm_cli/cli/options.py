@@ -175,6 +175,21 @@ class TableOptions(TableFileOptions):
         )
 
 
+@option_group
+class MoleculeTableOptions(TableOptions):
+    """The columns of a table, one of which may contain molecules."""
+
+    smiles_column: str | None = column_option(
+        "--smiles-column NAME",
+        "Column with SMILES strings, which become Morgan fingerprints (RDKit); other columns are"
+        " features only if listed in --columns. For training, the kernel is then tanimoto, unless"
+        " you set another; for minmax, the fingerprints have counts.",
+    )
+
+    def roles(self, positive_labels: list[str] | None = None, **roles: Any) -> ColumnRoles:
+        return super().roles(positive_labels, smiles=self.smiles_column, **roles)
+
+
 def _names(given: list[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for text in given or () for name in text.split(","))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from resvm_cli.cli import terminal
 from resvm_cli.cli.option_groups import argument, expand_option_groups, option
-from resvm_cli.cli.options import JSON, QUIET, ZERO_BASED, TableOptions, command_run
+from resvm_cli.cli.options import JSON, QUIET, ZERO_BASED, MoleculeTableOptions, command_run
 from resvm_cli.errors import DataError, FileError, ParameterError, ResvmError
 from resvm_cli.run import Run
 
@@ -26,7 +26,7 @@ MAX_NAMED = 20  # maximum number of features and labels to list
 def check(
     *,
     files: list[str] = argument("FILE...", "svmlight files or tables (- is stdin)."),
-    table: TableOptions,
+    table: MoleculeTableOptions,
     most: int = option(
         "--max N", "Maximum number of bad lines to list per file.", default=20, min=1
     ),

@@ -36,18 +36,13 @@ def convert(
         "CSV, TSV, .npy, .npz, Parquet or svmlight (- is stdin); the format is"
         " detected from the content.",
     ),
-    table: shared.TableOptions,
+    table: shared.MoleculeTableOptions,
     positive_label: list[str] | None = shared.column_option(
         "--positive-label LABEL",
         "Rows with this label get the label 1, all others the label 0. The option may be repeated.",
     ),
     like: str | None = shared.column_option(
         "--like MAP", "Use the features recorded in a file written by --map, or in a model."
-    ),
-    smiles_column: str | None = molecule_option(
-        "--smiles-column NAME",
-        "Column with SMILES strings to convert to Morgan fingerprints (RDKit); other columns are"
-        " used only if listed in --columns.",
     ),
     bits: int | None = molecule_option(
         "--bits N", "Length of the fingerprints.", show_default="2048", min=16, max=1 << 24
@@ -103,8 +98,7 @@ def convert(
         )
     if file == "-":
         announce_stdin()
-    molecules = {"smiles": smiles_column, "bits": bits, "radius": radius, "counts": counts}
-    roles = table.roles(positive_label, **molecules)
+    roles = table.roles(positive_label, bits=bits, radius=radius, counts=counts)
     with shared.command_run(quiet) as run:
         result = convert_file(
             file, roles, targets, run, like=like, map_path=feature_map, zero_based=zero_based
@@ -192,12 +186,16 @@ def _write(
     import numpy as np
 
     from resvm_cli.data.atomic import output
+    from resvm_cli.data.encoding import fingerprint_line
     from resvm_cli.data.svmlight import format_block
 
     n_rows = n_positives = max_index = 0
     with ExitStack() as files:
         writers = [files.enter_context(output(path)) for path in targets]
         for block in rows.blocks():
+            if not n_rows and rows.features is not None:
+                for write in writers:
+                    write(fingerprint_line(rows.features.map))
             positive = block.labels == 1.0
             shifted = replace(block.rows, indices=block.rows.indices + shift)
             # a row with neither label nor features would be a blank line

@@ -30,8 +30,8 @@ from resvm_cli.cli.options import (
     SEED,
     ClusterOptions,
     DataOptions,
+    MoleculeTableOptions,
     RunningOptions,
-    TableOptions,
     given_values,
     method_option,
     output_option,
@@ -106,7 +106,7 @@ def rank(
     context: typer.Context,
     *,
     data: DataOptions,
-    table: TableOptions,
+    table: MoleculeTableOptions,
     groups: str | None = GROUPS,
     ranking: RankingOptions,
     model: str | None = method_option(
@@ -128,6 +128,7 @@ def rank(
     For example:
 
     - `resvm rank --data genome.svm --positive-ids known.txt > ranking.tsv`
+    - `resvm rank --data compounds.csv --smiles-column smiles --positive-ids hits.txt > ranking.tsv`
     - `resvm rank -P pos.svm -U unl.svm --top 100 --html ranking.html > top.tsv`
     - `resvm rank -P pos.svm -U unl.svm --audit > suspects.tsv`
     - `resvm rank -P pos.svm -N neg.svm -U unl.svm --next 96 > batch.tsv`
@@ -152,7 +153,8 @@ def rank(
         )
     if force and output is None:
         raise CommandLineError("--force requires -o/--output")
-    params = read_params(given_values({**vars(training), "seed": seed}, explicit))
+    given = given_values({**vars(training), "seed": seed}, explicit)
+    params = read_params(given, molecules=table.smiles_column is not None)
     wanted = RankingParameters(
         **vars(ranking),
         annotate=listing.annotate,

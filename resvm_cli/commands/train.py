@@ -27,7 +27,7 @@ def train(
     context: typer.Context,
     *,
     data: shared.DataOptions,
-    table: shared.TableOptions,
+    table: shared.MoleculeTableOptions,
     groups: str | None = shared.GROUPS,
     method: shared.MethodOptions,
     output: str = shared.output_option(
@@ -61,7 +61,8 @@ def train(
     from resvm_cli.tuning.choice import read_params
 
     params = read_params(
-        shared.given_values({**vars(method), **vars(data), "seed": seed}, explicit)
+        shared.given_values({**vars(method), **vars(data), "seed": seed}, explicit),
+        molecules=table.smiles_column is not None,
     )
     source = data.training_input(table, scale=params.data_scale, groups=groups)
     if task is not None:

@@ -198,29 +198,19 @@ class Morgan:
         self._generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
         self._counts = counts
 
-    def entries(
-        self, block: TableBlock, at: int, kept: BoolArray | None
-    ) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return the rows, bits and counts of a column of SMILES.
-
-        Rows with invalid SMILES are set to False in ``kept``; if it is None, they are an error.
-        """
+    def entries(self, cells: Column, kept: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return the rows, bits and counts of SMILES; ``kept`` becomes False for invalid ones."""
         rows: list[int] = []
         bits: list[int] = []
         counts: list[int] = []
-        for row, cell in enumerate(texts_of(block.columns[at])):
+        for row, cell in enumerate(texts_of(cells)):
             found = self.bits(cell.strip())
-            if found is not None:
-                rows += [row] * len(found)
-                bits += found
-                counts += found.values()
-            elif kept is not None:
+            if found is None:
                 kept[row] = False
-            else:
-                raise DataError(
-                    f"{block.where(row, at)}: RDKit cannot read the molecule '{cell[:60]}'",
-                    "correct it, or drop such rows: `missing='drop'`",
-                )
+                continue
+            rows += [row] * len(found)
+            bits += found
+            counts += found.values()
         return np.array(rows, np.int64), np.array(bits, np.int64), np.array(counts, float)
 
     def bits(self, smiles: str) -> dict[int, int] | None:

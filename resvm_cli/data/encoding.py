@@ -118,6 +118,7 @@ def check_annotated(path: str) -> None:
 
 
 KIND = "resvm-feature-map"
+FINGERPRINTS = b"# fingerprints: "  # starts the first line of svmlight text
 FORMAT = 1
 KIND_FIELDS = {
     "number": ("first", "fill"),
@@ -184,6 +185,43 @@ class FeatureMap:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("not a feature map") from error
         return found
+
+
+def fingerprint_line(features: FeatureMap) -> bytes:
+    """Return a comment for svmlight text that says how all its features were computed.
+
+    It is empty unless they are one column's fingerprints.
+    """
+    columns = features.columns
+    if len(columns) != 1 or columns[0].kind != "morgan":
+        return b""
+    return FINGERPRINTS + json.dumps(columns[0].content()).encode("ascii") + b"\n"
+
+
+def read_fingerprint_line(head: bytes) -> FeatureMap | None:
+    """Return the features that the first line of svmlight text describes, if it does."""
+    if not head.startswith(FINGERPRINTS):
+        return None
+    try:
+        column = parse_object(head.partition(b"\n")[0].removeprefix(FINGERPRINTS))
+        names = morgan_names(min(column["bits"], MAX_BITS))
+        entries = {"columns": [column], "features": names, "missing": "refuse"}
+        return FeatureMap.from_content({"kind": KIND, "format": FORMAT, **entries})
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def morgan_names(n_bits: int) -> list[str]:
+    return [f"morgan_{bit}" for bit in range(n_bits)]
+
+
+def described_fingerprints(features: FeatureMap) -> str:
+    """Return the sizes of the fingerprints among these features, to compare and to show."""
+    made = [column for column in features.columns if column.kind == "morgan"]
+    kinds = (
+        f"{one.bits:,} {'counts' if one.counts else 'bits'}, radius {one.radius}" for one in made
+    )
+    return f"fingerprints of {' and '.join(kinds)}" if made else "no fingerprints"
 
 
 def check_roles(known: FeatureMap, columns: ColumnNumbers, roles: ColumnRoles) -> None:

@@ -33,6 +33,7 @@ from resvm_cli.data.encoding import (
     MappedColumn,
     MissingRule,
     check_roles,
+    morgan_names,
 )
 from resvm_cli.data.fields import class_of, is_missing
 from resvm_cli.data.svmlight import Block
@@ -70,6 +71,7 @@ class TableFeatures:
         self._is_fixed = known is not None  # the map was given
         self._decided = self._is_fixed
         self._plan: list[tuple[MappedColumn, int]] = []
+        self._rest: Iterator[TableBlock] = iter(())  # of the pass over the rows
         self.missing: MissingRule = roles.missing or "refuse"
         self.n_dropped = 0
         self.dropped: list[str] = []  # locations of the first dropped rows
@@ -146,7 +148,8 @@ class TableFeatures:
         self.dropped, self.unseen = [], {}
         self.decide()
         kept: list[IntArray] = []
-        for block in self.table.blocks(self._used, {at for _, at in self._numbers}):
+        self._rest = self.table.blocks(self._used, {at for _, at in self._numbers})
+        for block in self._rest:
             encoded = self._encode(block)
             if self.missing == "drop":
                 kept.append(self.n_read + np.searchsorted(block.lines, encoded.lines))
@@ -207,14 +210,13 @@ class TableFeatures:
             column = MappedColumn(names[self._columns.smiles], "morgan", counts=roles.counts)
             column.bits = BITS if roles.bits is None else roles.bits
             column.radius = RADIUS if roles.radius is None else roles.radius
-            column.first = self.map.add(*(f"morgan_{bit}" for bit in range(column.bits)))
+            column.first = self.map.add(*morgan_names(column.bits))
             columns.append(column)
         self.map.columns = [*columns, *(MappedColumn(name, "text") for name in texts)]
         if not self.map.columns:
             hint = (
                 "ids, dates and free text are left out; to one-hot encode a column anyway:"
-                " `categorical='NAME'`; for fingerprints of molecules: resvm convert FILE"
-                " `smiles_column='NAME'` `map='features.json'` `output='data.svm'`"
+                " `categorical='NAME'`; for fingerprints of molecules: `smiles_column='NAME'`"
             )
             what = "no columns are left for features"
             raise ParameterError(what, hint if self.excluded else None)
@@ -260,10 +262,7 @@ class TableFeatures:
             if column.kind == "text":
                 parts.append(self._read_categories(block, column, at, kept))
             elif column.kind == "morgan":
-                morgan = Morgan(column.bits, column.radius, column.counts)
-                keep = kept if self.missing == "drop" else None
-                row, bit, count = morgan.entries(block, at, keep)
-                parts.append((row, column.first + bit, count))
+                parts.append(self._read_molecules(block, column, at, kept))
         row, feature, value = (np.concatenate(column) for column in zip(*parts, strict=True))
         if len(parts) > 1:  # each part is sorted by row, then by feature
             order = np.lexsort((feature, row))
@@ -328,6 +327,29 @@ class TableFeatures:
         found = np.fromiter(map(features.__getitem__, cells), np.int64, len(cells))
         rows = np.flatnonzero(found)
         return rows, found[rows], np.ones(len(rows))
+
+    def _read_molecules(
+        self, block: TableBlock, column: MappedColumn, at: int, kept: BoolArray
+    ) -> Entries:
+        morgan = Morgan(column.bits, column.radius, column.counts)
+        valid = np.ones(block.n_rows, bool)
+        row, bit, count = morgan.entries(block.columns[at], valid)
+        if self.missing != "drop" and not valid.all():
+            first = int(np.flatnonzero(~valid)[0])
+            n_invalid = int((~valid).sum())
+            for later in self._rest:
+                valid = np.ones(later.n_rows, bool)
+                morgan.entries(later.columns[at], valid)
+                n_invalid += int((~valid).sum())
+            others = f", the first of {n_invalid:,}" if n_invalid > 1 else ""
+            fixed = self._is_fixed and self.map.missing is not None  # predict drops no row
+            raise DataError(
+                f"{block.where(first, at)}: RDKit cannot read the molecule"
+                f" '{texts_of(block.columns[at])[first][:60]}'{others}",
+                "correct such rows or leave them out" + (": `missing='drop'`" * (not fixed)),
+            )
+        kept &= valid
+        return row, column.first + bit, count
 
     def _read_labels(self, block: TableBlock) -> FloatArray | None:
         at = self._columns.label

@@ -210,10 +210,15 @@ class RowInput:
             raise foreign_format(kind, self.name)
         # a single column looks like svmlight (no separator) but has no index:value pairs
         first = first_line(head).strip()
+        self.fingerprints: FeatureMap | None = None  # what svmlight text says about its features
         is_table = has_names or (roles is not None and not roles.header)
         is_table |= known is not None and first in {column.name for column in known.columns}
         if kind == "svmlight" and (not is_table or has_pairs(first)):
             self._refuse_roles()
+            if head.startswith(b"#") and not zero_based:
+                from resvm_cli.data.encoding import read_fingerprint_line
+
+                self.fingerprints = read_fingerprint_line(head)
             return
         self._open_table(kind, text)
 
@@ -278,6 +283,7 @@ class RowInput:
         many as the model has features.
         """
         if self.table is None:
+            self.require_fingerprints(known, "the model was trained on")
             return
         if known is not None:
             if known.missing == "drop":
@@ -302,6 +308,19 @@ class RowInput:
         only = tuple(self.table.columns[: self.table.n_numbered])
         self.roles = replace(self.roles, only=only)
         self.encode()
+
+    def require_fingerprints(self, known: FeatureMap | None, expected: str) -> None:
+        """Raise DataError if svmlight text says that its fingerprints are not the known ones."""
+        if self.fingerprints is not None and known is not None:
+            from resvm_cli.data.encoding import described_fingerprints
+
+            here, there = map(described_fingerprints, (self.fingerprints, known))
+            if here != there:
+                raise DataError(
+                    f"{self.name}: contains {here}, but {expected} {there}",
+                    "convert all molecules in the same way, for example:"
+                    " resvm convert FILE `like='MODEL'` `output='data.svm'`",
+                )
 
     def numeric_label(self, label: float | None, sign: str = "positive") -> float:
         """Return a label as a number: 1 or -1 for tables, the given number for svmlight text."""
@@ -380,6 +399,9 @@ def encode_alike(inputs: Sequence[RowInput], known: FeatureMap | None) -> list[T
             f"{named.name} is a table with named columns, but {plain.name} is not",
             "give both as tables, or convert both to svmlight text",
         )
+    for one in inputs if inputs[0].is_text else ():
+        one.require_fingerprints(known, "the model was trained on")
+        one.require_fingerprints(inputs[0].fingerprints, f"{inputs[0].name} contains")
     _share_roles([one for one in inputs if one.table is not None])
     for one in inputs:
         one.encode(known, selective=True)
@@ -411,6 +433,7 @@ def _share_roles(inputs: Sequence[RowInput]) -> None:
             roles,
             label=None if roles.label is None else named(roles.label),
             row_id=None if roles.row_id is None else named(roles.row_id),
+            smiles=None if roles.smiles is None else named(roles.smiles),
             only=tuple(map(named, roles.only)),
             categories=tuple(map(named, roles.categories)),
             dropped=tuple(name for name in dropped if name in own or name not in anywhere),

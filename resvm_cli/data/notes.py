@@ -190,7 +190,7 @@ def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterat
         text = f"the column '{name}' contains {content}, so it is not used as a feature; to one-hot"
         text += f" encode it anyway: `categorical={name!r}`"
         if "smiles" in name.lower():
-            text += "; for fingerprints of molecules: resvm convert"
+            text += f"; for fingerprints of molecules: `smiles_column={name!r}`"
         elif content == "ids":
             text += f"; to use it as row ids: `id_column={name!r}`"
         yield text

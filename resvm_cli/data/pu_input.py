@@ -120,8 +120,10 @@ class TrainingInput:
                 "leave `scale` out; scale the features before computing the kernel",
             )
         scale = None if self.scale == "auto" and not kernel.takes_scaling else self.scale
+        counts = self.table.counts or (kernel.uses_minimum and self.table.smiles is not None)
         return replace(
             self,
+            table=replace(self.table, counts=counts),
             scale=scale,
             zero_based=self.zero_based or kernel.is_precomputed,
             precomputed=kernel.is_precomputed,

@@ -113,7 +113,9 @@ class PUFiles(PUData):
         path = source.data if source.data is not None else source.unlabeled
         assert path is not None
         self._rows = rows = self._open(path, once=keep_all)
-        self._tables = encode_alike([rows] if first is None else [first, rows], source.encoding)
+        inputs = [rows] if first is None else [first, rows]
+        self._tables = encode_alike(inputs, source.encoding)
+        self._fingerprints = source.encoding or inputs[0].fingerprints or rows.fingerprints
         if self._tables and source.encoding is None:
             self._extremes = FeatureStats(), FeatureStats()
         if first is not None and not first.is_text:
@@ -199,7 +201,7 @@ class PUFiles(PUData):
             rows.roles = ColumnRoles(row_id=rows.roles.row_id, header=rows.roles.header)
             rows.encode(FeatureMap.from_content(self.encoding or {}))
         else:
-            rows.encode_like(None)
+            rows.encode_like(self._fingerprints)
         lines = []
         for block, _ in self._blocks(rows):
             self._add(NEGATIVE, block.rows)
@@ -428,7 +430,7 @@ class PUFiles(PUData):
     @property
     def encoding(self) -> dict[str, Any] | None:
         if not self._tables:
-            return None
+            return None if self._fingerprints is None else self._fingerprints.content()
         first = self._tables[0]
         return replace(first.map, missing=first.missing).content()
 

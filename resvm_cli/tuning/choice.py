@@ -39,11 +39,13 @@ ORDER = ("gamma", "degree", "coef0", "c_unl", "w_pos", "n_pos", "n_unl", "n_mode
 OF_KERNEL = ("gamma", "coef0", "degree")
 
 
-def read_params(given: Mapping[str, Any]) -> Params:
+def read_params(given: Mapping[str, Any], *, molecules: bool = False) -> Params:
     """Return the parameters that the user set, and those of the file that ``params`` names.
 
-    ``given`` holds only what the user set.
+    ``given`` holds only what the user set. The kernel of ``molecules`` is tanimoto by default.
     """
+    if molecules and given.get("kernel") is None and given.get("params") is None:
+        given = {**given, "kernel": "tanimoto"}
     values = {
         name: TABLE[name].convert(given[name])
         for name in TABLE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import threading
 from pathlib import Path
@@ -22,6 +23,7 @@ from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.run import Run
 from resvm_cli.tuning.training import train
+from tests.conftest import SAMPLE
 from tests.tuning.test_tables import NAMES, ROWS, reading, write
 
 CHOICE = Params(n_models=4, auto=False)
@@ -252,3 +254,54 @@ def test_a_table_of_column_names_only_is_an_error(folder):
     with pytest.raises(DataError, match=r"empty\.csv: no rows") as caught:
         predicted(folder, "empty.csv")
     assert caught.value.hint == "the file contains only column names"
+
+
+@pytest.fixture(scope="module")
+def molecules(tmp_path_factory, resvm) -> Path:
+    """Models of the sample compounds: of the table, and of the text that convert makes of it."""
+    pytest.importorskip("rdkit")
+    path = tmp_path_factory.mktemp("molecules")
+    resvm("train", *COMPOUNDS, "--no-auto", "-o", path / "m")
+    resvm("train", *COMPOUNDS, "-t", "minmax", "--no-auto", "-o", path / "counts")
+    resvm("convert", *COMPOUNDS[1:], "-o", path / "all.svm")
+    text = ("--data", path / "all.svm", "--positive-label", 1)
+    resvm("train", *text, "-t", "tanimoto", "--no-auto", "-o", path / "text")
+    return path
+
+
+COMPOUNDS = ("--data", SAMPLE / "compounds" / "compounds.csv", "--smiles-column", "smiles",
+             "--label-column", "outcome", "--positive-label", "hit")  # fmt: skip
+NEW_COMPOUNDS = SAMPLE / "compounds" / "new.csv"
+
+
+def test_a_column_of_molecules_is_one_more_encoding(molecules, resvm):
+    by_table = resvm("predict", molecules / "m", NEW_COMPOUNDS)
+    manifest = json.loads((molecules / "m" / "manifest.json").read_text())
+    assert manifest["groups"][0]["kernel"] == {"name": "tanimoto"}
+    (column,) = manifest["encoding"]["columns"]
+    sizes = {"bits": 2048, "radius": 2, "counts": False}
+    assert column == {"name": "smiles", "kind": "morgan", "first": 1, **sizes}
+    again = json.loads((molecules / "text" / "manifest.json").read_text())
+    assert {**again["encoding"], "missing": None} == {**manifest["encoding"], "missing": None}
+    assert again["members"] == manifest["members"]
+    assert resvm("predict", molecules / "text", NEW_COMPOUNDS).out == by_table.out
+    counts = json.loads((molecules / "counts" / "manifest.json").read_text())
+    assert counts["encoding"]["columns"] == [{**column, "counts": True}]
+    ranked = resvm("rank", *COMPOUNDS, "--model", molecules / "m", "--top", 1)
+    assert len(ranked.out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("other", [("--bits", 1024), ("--radius", 3), ("--counts",)])
+def test_fingerprints_of_another_kind_are_refused(other, molecules, resvm, tmp_path):
+    new = ("convert", NEW_COMPOUNDS, "--smiles-column", "smiles", "-o")
+    resvm(*new, tmp_path / "same.svm")
+    resvm(*new, tmp_path / "new.svm", *other)
+    told = "but the model was trained on fingerprints of 2,048 bits, radius 2"
+    for model in ("m", "text"):
+        assert resvm("predict", molecules / model, tmp_path / "same.svm").code == 0
+        ran = resvm("predict", molecules / model, tmp_path / "new.svm")
+        assert ran.code == 3
+        assert told in ran.err
+    ran = resvm("rank", "-P", tmp_path / "new.svm", "-U", tmp_path / "same.svm")
+    assert ran.code == 3
+    assert "same.svm: contains fingerprints of 2,048 bits, radius 2, but" in ran.err

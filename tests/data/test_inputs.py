@@ -88,8 +88,8 @@ def test_a_list_of_molecules_gets_the_line_that_makes_fingerprints(name, resvm, 
     ran = resvm(*shlex.split(line)[1:], cwd=tmp_path)
     assert ran.code == 0, ran.err
     rows = (tmp_path / "data.svm").read_text().splitlines()
-    assert len(rows) == 2
-    assert rows[0].endswith(" # a-1")
+    assert len(rows) == 1 + 2
+    assert rows[1].endswith(" # a-1")
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_a_table_of_molecules_alone_is_refused_with_a_hint(tmp_path):
     reading = ColumnRoles(row_id="n")
     with pytest.raises(ParameterError, match="no columns are left for features") as caught:
         PUFiles(TrainingInput(p, u, table=reading), Run())
-    assert "resvm convert FILE" in str(caught.value.hint)
+    assert "`smiles_column='NAME'`" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(("n_others", "held"), [(60, True), (3, False)])
