@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
+from resvm_cli import __version__
 from resvm_cli.data.streams import as_json, write_stdout
 from resvm_cli.errors import ResvmError
 
@@ -122,11 +123,12 @@ def print_table(text: str) -> None:
     print_data("".join(f"{harmless(line)}\n" for line in text.split("\n")[:-1]))
 
 
-def print_json(kind: str, content: dict[str, Any]) -> None:
-    """Print a versioned JSON object on stdout; its notes name options."""
+def print_json(command: str, content: dict[str, Any]) -> None:
+    """Print a command's result as JSON on stdout; its notes name options."""
     if "notes" in content:
         content = {**content, "notes": [in_options(note) for note in content["notes"]]}
-    print_data(json.dumps({"schema": SCHEMA, "kind": kind, **as_json(content)}, indent=1) + "\n")
+    head = {"schema": SCHEMA, "version": __version__, "command": command}
+    print_data(json.dumps({**head, **as_json(content)}, indent=1) + "\n")
 
 
 class Progress:

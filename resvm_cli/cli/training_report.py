@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from resvm_cli.tuning.learn import TrainResult
 
 
-def report(result: TrainResult, *, json: bool, quiet: bool) -> None:
+def report(command: str, result: TrainResult, *, json: bool, quiet: bool) -> None:
     """Report a new model on stderr unless ``quiet``, and as JSON on stdout if ``json``."""
     if not quiet:
         _show(result)
@@ -29,7 +29,7 @@ def report(result: TrainResult, *, json: bool, quiet: bool) -> None:
             "expected_performance": expected,
             "manifest": result.manifest,
         }
-        print_json("train", content)
+        print_json(command, content)
 
 
 def _show(result: TrainResult) -> None:

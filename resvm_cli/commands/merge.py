@@ -30,4 +30,4 @@ def merge(
 
     with command_run(quiet) as run:
         result = job.merge(parts, output, run, force=force)
-    training.report(result, json=json, quiet=quiet)
+    training.report("merge", result, json=json, quiet=quiet)

@@ -242,7 +242,7 @@ def predict_rows(
         "threshold": scorer.threshold,
         "n_unlike": n_unlike if known else None,
         "notes": list(run.notes),
-        "share_unlike": n_unlike / n_rows if known else None,
+        "fraction_unlike": n_unlike / n_rows if known else None,
     }
 
 

@@ -293,7 +293,7 @@ def print_ranking(result: RankResult) -> None:
             f"{100 * fraction:.0f}_percent_by_rank": result.recovery.depth_of(fraction)
             for fraction in RECOVERED_FRACTIONS
         }
-        recovery["share_among_first"] = {
+        recovery["fraction_among_first"] = {
             str(depth): result.recovery.recall_at(depth) for depth in RANKED_DEPTHS
         }
     names, estimate = result.listing.columns, result.fdr_estimate

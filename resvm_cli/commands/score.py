@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from math import isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any
@@ -15,34 +14,33 @@ from typing import TYPE_CHECKING, Any
 from resvm_cli.cli import options as shared
 from resvm_cli.cli import terminal
 from resvm_cli.cli.option_groups import argument, expand_option_groups, option, option_group
-from resvm_cli.data.streams import STDIN, as_unicode, name_of, same_source
+from resvm_cli.data.streams import STDIN, name_of, same_source
 from resvm_cli.errors import CommandLineError, DataError, listed
 from resvm_cli.parameters import check_contamination
 
 if TYPE_CHECKING:
     from resvm_cli.data.predictions import Predictions
     from resvm_cli.metrics.curves import Kind
-    from resvm_cli.metrics.evaluation import Evaluation, Figures
+    from resvm_cli.metrics.evaluation import Evaluation
     from resvm_cli.rows import BoolArray, FloatArray
     from resvm_cli.run import Run
 
 CURVE_LINES = 100_000  # written at once
 SHOWN_LABELS = 20  # in an error
-BY_ORDER = "rows are joined by id if both files have ids; to join by order, remove the ids from one"
 ASSUMED = (
     "known positives were drawn at random from all positives",
     "values are held-out or out-of-bag: no row was scored by a model trained on it",
     "contamination of P and of U is as given, and independent of the score",
 )
-# (name of the figure, label in tables)
-AREAS = (
-    ("average_precision", "average precision"),
-    ("roc_auc", "ROC AUC"),
+# (name of the figure, label in the report)
+AREAS = (("average_precision", "average precision"), ("roc_auc", "ROC AUC"))
+MORE_AREAS = (
     ("pr_auc_trapezoid", "PR AUC, trapezoidal"),
     ("bedroc_20", "BEDROC, alpha 20"),
     ("bedroc_80.5", "BEDROC, alpha 80.5"),
 )
-AT_THRESHOLD = (("precision", "precision"), ("recall", "recall"), ("f1", "F1"), ("mcc", "MCC"))
+AT_THRESHOLD = (("precision", "precision"), ("recall", "recall"))
+MORE_AT_THRESHOLD = (("f1", "F1"), ("mcc", "MCC"))
 PU = (
     ("roc_auc_pu", "ROC AUC, P against U"),
     ("pu_score", "pu_score at T"),
@@ -59,7 +57,6 @@ CORRECTED = (
     ("corrected_fpr", "false-positive rate at T"),
     ("corrected_f1", "F1 at T"),
 )
-COMPARED = dict([*AREAS, *PU])  # labels of figures whose differences are shown
 
 fraction_option = partial(option, panel="Positive and unlabeled rows", min=0, max=1)
 
@@ -69,15 +66,25 @@ class ScoreOptions:
     """The labels, and which figures to compute."""
 
     labels: str | None = shared.data_option(
-        "--labels FILE", "Labels of the predicted rows: an svmlight file, or one label per line."
+        "--labels FILE",
+        "Labels of the predicted rows: a table with --label-column, an svmlight file, or one label"
+        " per line. If both files have ids, rows are joined by id; otherwise, by order.",
     )
     positive_ids: str | None = shared.data_option(
         "--positive-ids FILE", "Ids of the positives, one per line, instead of labels."
     )
-    positive_label: float | None = shared.data_option(
+    positive_label: list[str] | None = shared.data_option(
         "--positive-label LABEL",
-        "Rows with this label are positive.",
+        "Rows with this label are positive (may be repeated).",
         show_default="1, if all other labels are -1 or 0",
+    )
+    label_column: str | None = shared.column_option(
+        "--label-column NAME", "With a table: the column with the labels."
+    )
+    id_column: str | None = shared.column_option(
+        "--id-column NAME",
+        "With a table: the column with the row ids.",
+        show_default="id, if there is one",
     )
     threshold: float | None = shared.method_option(
         "-T, --threshold T",
@@ -111,6 +118,8 @@ class ScoreOptions:
         "--contamination-unl B", "Fraction of unlabeled rows that are positive."
     )
 
+    all_figures: bool = shared.output_option("--all", "Show all figures.")
+
     @property
     def labels_name(self) -> str:
         """The name of the file that says which rows are positive."""
@@ -138,8 +147,9 @@ class ScoreOptions:
                 f"--labels is also one of the prediction files: {name_of(self.labels)}",
                 "give the file that was predicted, which has the true labels: --labels test.svm",
             )
-        if self.positive_label is not None and self.positive_ids is not None:
-            raise CommandLineError("--positive-label requires --labels")
+        for name in ("positive_label", "label_column"):
+            if getattr(self, name) and self.labels is None:
+                raise CommandLineError(f"--{name.replace('_', '-')} requires --labels")
         if self.threshold is not None and not isfinite(self.threshold):
             raise CommandLineError("-T/--threshold must be a finite number")
         self.depths()
@@ -174,11 +184,12 @@ def score(
 ) -> None:
     """Evaluate decision values: PR and ROC AUC, precision, recall and more, with intervals.
 
-    With --pu, report metrics for positive and unlabeled rows. Several files are shown side by side.
+    With --pu, report metrics for positive and unlabeled rows. --all or --json gives all figures.
 
     For example:
 
     - `resvm score test.pred --labels test.svm --plot curves.png`
+    - `resvm score pred.tsv --labels truth.csv --label-column truth --id-column patient`
     - `resvm score ranking.tsv --positive-ids known.txt --pu`
     """
     kind = None if plot is None else plot_kind(plot)
@@ -213,7 +224,7 @@ def score(
         }
         terminal.print_json("score", content)
     elif not quiet and curve != "-":
-        text = report(evaluations, options)
+        text = "\n".join(report(file, options) for file in evaluations)
         if assumed:
             text += "\nassumed: " + "\n         ".join(assumed) + "\n"
         text += "".join(f"warning: {terminal.harmless(warning)}\n" for warning in warnings)
@@ -243,10 +254,8 @@ def evaluate(
 ) -> tuple[list[Evaluation], list[str]]:
     """Read the files, join them with the labels, and compute the figures; also return warnings."""
     from resvm_cli.metrics import evaluation
-    from resvm_cli.metrics.intervals import paired_differences
-    from resvm_cli.metrics.ranking import ScoredLabels
 
-    positive, predictions, warnings = read_rows(paths, options, run)
+    rows, warnings = read_rows(paths, options, run)
     replicates = options.bootstrap, options.seed
     known = None
     if options.contamination_unl is not None:
@@ -254,8 +263,8 @@ def evaluate(
             options.contamination_pos or 0.0, options.contamination_unl
         )
     files: list[Evaluation] = []
-    for number, file in enumerate(predictions):
-        run.progress("scoring", number, len(predictions))
+    for number, (positive, file) in enumerate(rows):
+        run.progress("scoring", number, len(rows))
         if file.ranked and options.threshold is None and not options.pu:
             warnings.append(
                 f"{file.name}: a ranking has no threshold, so figures at T = 0.5 mean little; set"
@@ -271,91 +280,72 @@ def evaluate(
             figures = evaluation.unlabeled_figures(*scored, known, *replicates)
         else:
             figures = evaluation.labeled_figures(*scored, options.depths(), *replicates)
-        differences = {}
-        if number:
-            areas = evaluation.area_of_unlabeled if options.pu else ScoredLabels.areas
-            first = predictions[0].values
-            differences = paired_differences(positive, first, file.values, areas, *replicates)
-        files.append(evaluation.Evaluation(file.name, *scored, source, figures, differences))
+        files.append(evaluation.Evaluation(file.name, *scored, source, figures))
     return files, warnings
 
 
 def read_rows(
     paths: list[str], options: ScoreOptions, run: Run
-) -> tuple[BoolArray, list[Predictions], list[str]]:
-    """Return which rows are positive, all predictions in the same row order, and warnings."""
+) -> tuple[list[tuple[BoolArray, Predictions]], list[str]]:
+    """Return for each file which rows are positive, and its predictions; also return warnings."""
     from resvm_cli.data.predictions import read_predictions
     from resvm_cli.data.row_lists import read_labels
 
-    ids: list[str] = []
-    labels = None if options.labels is None else read_labels(options.labels, ids)
-    files = []
+    name, warnings, rows = options.labels_name, list[str](), []
+    if options.labels is not None:
+        labels, ids = read_labels(options.labels, options.label_column, options.id_column)
+        positive = find_positive(labels, options.positive_label or [], name)
     for number, path in enumerate(paths):
         run.progress("reading", number, len(paths))
-        with_ids = labels is None or any(ids)
-        files.append(read_predictions(path, with_ids=with_ids, require_ids=labels is None))
-    warnings: list[str] = []
-    name = options.labels_name
-    if labels is not None:
-        files = [_in_order_of_labels(file, ids, name) for file in files]
-        positive = find_positive(labels, options.positive_label, name)
-    else:
-        first = files[0]
-        positive = _find_by_id(options.positive_ids or "", first, warnings)
-        files = [first, *(file.in_order_of(first.ids or [], first.name) for file in files[1:])]
-    if not positive.any():
-        raise DataError(f"{name}: no row is positive")
-    if positive.all():
-        other = "unlabeled" if options.pu else "negative"
-        raise DataError(f"{name}: every row is positive; {other} rows are needed too")
-    return positive, files, warnings
-
-
-def _in_order_of_labels(file: Predictions, ids: list[str], name: str) -> Predictions:
-    """Return the file with rows in the order of the labels, matched by id if both have ids."""
-    if file.ranked:
-        raise DataError(
-            f"{file.name} is a ranking: its rows are not in the order of {name}",
-            "join by id: list the ids of the positives in --positive-ids FILE (rows without an id"
-            " are identified by their numbers)",
+        by_list = options.labels is None
+        file = read_predictions(
+            path,
+            with_ids=by_list or any(ids) or options.label_column is not None,
+            require_ids=by_list or options.id_column is not None,
+            id_column=options.id_column,
         )
-    if any(one and other and one != other for one, other in zip(file.ids or [], ids, strict=False)):
-        # JSON escapes ids that are not UTF-8
-        plain = replace(file, ids=list(map(as_unicode, file.ids or [])))
-        return plain.in_order_of(list(map(as_unicode, ids)), name, BY_ORDER)
-    longer = len(file.values) - len(ids)
-    if longer:
-        which = file.name if longer > 0 else name
-        raise DataError(
-            f"{file.name} has {len(file.values):,} predictions but {name} has"
-            f" {len(ids):,} labels: {which} is longer by {abs(longer):,}",
-            "both must have the same rows in the same order; or use --positive-ids",
-        )
-    return file
+        if by_list:
+            found = _find_by_id(options.positive_ids or "", file, warnings)
+        else:
+            if file.ids and options.label_column and not ids:
+                raise DataError(
+                    f"{name}: which column has the ids? {file.name} has ids to join by",
+                    "name it with --id-column",
+                )
+            found = positive[file.places_in(ids, name, warnings)]
+        if found.all() or not found.any():
+            which = "every" if found.any() else "no"
+            other = "unlabeled" if options.pu else "negative"
+            needed = f"; {other} rows are needed too" if found.any() else ""
+            raise DataError(f"{name}: {which} row is positive{needed}")
+        rows.append((found, file))
+    return rows, warnings
 
 
-def find_positive(labels: FloatArray, positive_label: float | None, name: str) -> BoolArray:
-    """Return which rows have the positive label; by default 1, if all others are -1 or 0."""
+def find_positive(labels: FloatArray | list[str], wanted: list[str], name: str) -> BoolArray:
+    """Return which rows have a positive label; by default 1, if all others are -1 or 0."""
+    import numpy as np
+
+    from resvm_cli.data.fields import class_of
     from resvm_cli.data.svmlight import format_number
     from resvm_cli.rows import distinct
 
-    present = distinct(labels)
-    labels_present = listed([format_number(label) for label in present], SHOWN_LABELS)
-    if positive_label is None:
-        names = set(present.tolist())
-        if not (names <= {1.0, -1.0} or names <= {1.0, 0.0}):
-            raise DataError(
-                f"{name}: which label is positive? The labels are {labels_present}",
-                "add --positive-label LABEL; all other labels are then negative",
-            )
-        positive_label = 1.0
-    elif positive_label not in present:
+    numbers = None if isinstance(labels, list) else distinct(labels)
+    present = list(dict.fromkeys(labels)) if numbers is None else [*map(format_number, numbers)]
+    shown = f"labels are {listed(present, SHOWN_LABELS)}"
+    if not wanted and not any(set(present) <= {"1", other} for other in ("-1", "0")):
         raise DataError(
-            f"{name}: no row has the label {format_number(positive_label)}",
-            f"the labels are {labels_present}",
+            f"{name}: which label is positive? The {shown}",
+            "add --positive-label LABEL; all other labels are then negative",
         )
-    positive: BoolArray = labels == positive_label
-    return positive
+    read_class = class_of(wanted or ["1"], ())
+    found = np.array([read_class(label) == 1 for label in present])
+    if wanted and not found.any():
+        raise DataError(f"{name}: no row has the label {' or '.join(wanted)}", f"the {shown}")
+    if numbers is not None:
+        return np.isin(labels, numbers[found])
+    positive = {label for label, is_positive in zip(present, found, strict=True) if is_positive}
+    return np.array([label in positive for label in labels])
 
 
 def _find_by_id(path: str, file: Predictions, warnings: list[str]) -> BoolArray:
@@ -387,112 +377,57 @@ def _find_by_id(path: str, file: Predictions, warnings: list[str]) -> BoolArray:
     return np.array([row_id in known for row_id in ids])
 
 
-class _Table:
-    """Lines with one cell per file, and text beside it if there is only one file."""
+def _number(value: Any) -> str:
+    return "" if value is None or value != value else f"{value:.4f}"
 
-    def __init__(self, files: Sequence[Evaluation]) -> None:
-        self.files = files
-        self._lines: list[tuple[str, list[str], str]] = []
 
-    def title(self, text: str) -> None:
-        self._lines.append((text, [], ""))
+def report(file: Evaluation, options: ScoreOptions) -> str:
+    """Return the figures of a file as text: those most people read, or all of them."""
+    figures, lines = file.figures, list[tuple[str, str, str]]()
+    more = options.all_figures
 
-    def line(self, label: str, cells: Sequence[str], beside: str = "") -> None:
-        self._lines.append((f"  {label}", list(cells), beside if len(self.files) == 1 else ""))
-
-    def figures(self, names: Sequence[tuple[str, str]]) -> None:
+    def add(title: str, names: Sequence[tuple[str, str]]) -> None:
+        lines.append((title, "", ""))
         for name, label in names:
-            cells = [_number(_value(file.figures, name)) for file in self.files]
-            if any(cells):
-                interval = self.files[0].figures[name]
-                low, high = getattr(interval, "low", None), getattr(interval, "high", None)
-                self.line(label, cells, "" if low is None else f"{low:.4f} to {high:.4f}")
+            figure = figures.get(name)
+            if value := _number(getattr(figure, "value", figure)):
+                low, high = getattr(figure, "low", None), getattr(figure, "high", None)
+                bounds = "" if low is None else f"{low:.4f} to {high:.4f}"
+                lines.append((f"  {label}", value, bounds))
 
-    def text(self) -> str:
-        filled = [(label, cells) for label, cells, _ in self._lines if cells]
-        first = max(len(label) for label, _ in filled) + 2
-        columns = zip(*(cells for _, cells in filled), strict=True)
-        widths = [2 + max(map(len, column)) for column in columns]
-        text = ""
-        for label, cells, beside in self._lines:
-            shown = "".join(map(str.rjust, cells, widths))
-            text += f"{label:<{first}}{shown}  {beside}".rstrip() if cells else f"\n{label}"
-            text += "\n"
-        return text
-
-
-def _value(figures: Figures, name: str) -> Any:
-    figure = figures.get(name)
-    return getattr(figure, "value", figure)
-
-
-def _number(value: float | None) -> str:
-    if value is None or value != value:
-        return ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-
-
-def report(files: Sequence[Evaluation], options: ScoreOptions) -> str:
-    """Return the table of all figures."""
-    files = [replace(file, name=terminal.harmless(file.name)) for file in files]
-    table, figures, several = _Table(files), files[0].figures, len(files) > 1
-    if several:
-        table.line("", [file.name for file in files])
-    cells = ["none" if isnan(file.threshold) else f"{file.threshold:.6g}" for file in files]
-    source = files[0].threshold_from
-    thresholds = cells, source if cells[0] == "none" else f"from {source}"
-    intervals = ""
-    if options.bootstrap and not several:
-        intervals = f" (95% intervals from {options.bootstrap:,} bootstrap replicates)"
+    intervals = " (95% intervals)" if options.bootstrap else ""
+    source = file.threshold_from
+    threshold = f"T: {source}" if isnan(file.threshold) else f"{file.threshold:.6g}, from {source}"
     if options.pu:
-        table.title(f"from positive and unlabeled rows{intervals}")
-        table.figures(PU)
-        table.line("T", *thresholds)
+        add(f"from positive and unlabeled rows{intervals}; T: {threshold.removeprefix('T: ')}", PU)
         if "contamination_pos" in figures:
-            table.title(
-                f"corrected for contamination {figures['contamination_pos']:.3g} of P and"
-                f" {figures['contamination_unl']:.3g} of U"
+            fractions = (figures[f"contamination_{name}"] for name in ("pos", "unl"))
+            add(
+                "corrected for contamination {:.3g} of P, {:.3g} of U".format(*fractions), CORRECTED
             )
-            table.figures(CORRECTED)
     else:
-        table.title(f"areas{intervals}")
-        table.figures(AREAS)
-        table.title("at the threshold")
-        table.line("T", *thresholds)
-        table.figures(AT_THRESHOLD)
-        table.title("screening")
+        add(f"all thresholds{intervals}", AREAS + MORE_AREAS * more)
+        add(f"at the threshold {threshold}", AT_THRESHOLD + MORE_AT_THRESHOLD * more)
         for depth in [name.partition("_at_")[2] for name in figures if "enrichment_at_" in name]:
-            label = f"enrichment in the top {depth.replace('_percent', '%')}"
-            if several:
-                table.figures([(f"enrichment_at_{depth}", label)])
-                continue
-            precision, recall, enrichment = (
-                _value(figures, f"{name}_at_{depth}")
-                for name in ("precision", "recall", "enrichment")
-            )
-            beside = f"precision {precision:.4f}, recall {recall:.4f}"
-            table.line(label, [f"{enrichment:.2f}"], beside)
-    if several:
-        table.title(f"difference from {files[0].name} (paired bootstrap)")
-        for name in files[1].differences:
-            compared = [file.differences[name] for file in files[1:]]
-            table.line(COMPARED[name], ["", *(f"{each.value:+.4f}" for each in compared)])
-            bounds = [f"{each.low:+.4f} to {each.high:+.4f}" for each in compared]
-            table.line("  95%", ["", *bounds])
-    labels = terminal.harmless(options.labels_name)
-    heading = labels if several else f"{files[0].name} against {labels}"
+            if more or "percent" not in depth:
+                names = ("precision", "recall", "enrichment")[: 3 if more else 2]
+                title = f"in the top {depth.replace('_percent', '%')}"
+                add(title, [(f"{name}_at_{depth}", name) for name in names])
+    name, labels = map(terminal.harmless, (file.name, options.labels_name))
     other = "unlabeled" if options.pu else "negative"
     n_other = figures["n_unlabeled" if options.pu else "n_negatives"]
-    text = f"{heading}: {figures['n_positives']:,} positive, {n_other:,} {other} rows\n"
-    text += table.text()
-    if not options.pu and not several:
+    counts = f"{figures['n_positives']:,} positive, {n_other:,} {other} rows"
+    text = f"{name} against {labels}: {counts}\n"
+    width = max(len(label) for label, value, _ in lines if value) + 2
+    for label, value, beside in lines:
+        text += f"{label:<{width}}{value}  {beside}".rstrip() if value else f"\n{label}"
+        text += "\n"
+    if not options.pu:
         tp, fp, fn, tn = (f"{figures[name]:,}" for name in ("tp", "fp", "fn", "tn"))
-        width = 2 + max(len("predicted +"), *map(len, (tp, fp, fn, tn)))
         rows = (("", "positive", "negative"), ("predicted +", tp, fp), ("predicted -", fn, tn))
-        text += "\n" + "".join(f"{name:>12}{a:>{width}}{b:>{width}}\n" for name, a, b in rows)
-    for file in files:
-        if file.degenerate:
-            text += f"\n{file.name}: degenerate: {file.degenerate}\n"
+        text += "\n" + "".join(f"{line}\n" for line in terminal.aligned(rows))
+    if file.degenerate:
+        text += f"\n{name}: degenerate: {file.degenerate}\n"
     return text
 
 
@@ -503,8 +438,7 @@ def _flat(file: Evaluation) -> dict[str, Any]:
         "degenerate": file.degenerate,
         "threshold_from": file.threshold_from,
     }
-    differences = {f"{name}_minus_first": each for name, each in file.differences.items()}
-    for name, figure in {**file.figures, **differences}.items():
+    for name, figure in file.figures.items():
         flat[name] = getattr(figure, "value", figure)
         if not isinstance(figure, float | int):
             flat[f"{name}_low"], flat[f"{name}_high"] = figure.low, figure.high

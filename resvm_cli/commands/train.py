@@ -72,13 +72,13 @@ def train(
         if not running.quiet and part.first <= part.last:
             _show_part(part)
         if json:
-            print_json("part", asdict(part))
+            print_json("train", asdict(part))
         return
     if not json:
         set_final_output(output)
     with running.run(cluster) as run:
         result = training.train(source, params, output, run, force=force, resume=resume)
-    report(result, json=json, quiet=running.quiet)
+    report("train", result, json=json, quiet=running.quiet)
 
 
 def _check_together(explicit: set[str]) -> None:

@@ -13,7 +13,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
@@ -33,7 +32,7 @@ from resvm_cli.data.fields import (
 from resvm_cli.data.json_files import parse_object
 from resvm_cli.data.streams import STDIN, as_unicode, name_of, text_pieces
 from resvm_cli.data.svmlight import format_number
-from resvm_cli.errors import DataError
+from resvm_cli.errors import DataError, listed
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray
 
@@ -53,6 +52,8 @@ EXPECTED = (
     "expected the output of resvm predict (text, or tsv, csv, jsonl with column names),"
     " or one number per line"
 )
+BY_ORDER = "rows are joined by id if both files have ids; to join by order, remove the ids from one"
+SHOWN = 3  # ids in a message
 NO_VALUE = (
     "rank leaves it empty if every member was trained on the row; use more members"
     " (`n_models`), or remove such rows, which come last in the ranking"
@@ -268,35 +269,71 @@ class Predictions:
             return highest, "the file's labels"
         return float(np.nextafter(lowest, -np.inf)), "the file's labels"
 
-    def in_order_of(self, ids: list[str], name: str, hint: str | None = None) -> Predictions:
-        """Return the rows in the order of ``ids``, which come from the file ``name``."""
-        assert self.ids is not None
-        index = {row_id: number for number, row_id in enumerate(ids)}
-        if len(index) < len(ids):
-            repeated = Counter(ids).most_common(1)[0][0]
-            what = f"the id '{repeated}' is not unique" if repeated else "some rows have no id"
-            raise DataError(f"{name}: {what}, so files cannot be joined", hint)
-        if len(self.ids) != len(ids) or set(self.ids) != index.keys():
-            apart = set(self.ids) ^ index.keys()
-            what = "an id is not unique"
-            if apart:
-                what = f"{len(apart):,} ids are in only one of them, such as '{max(apart)}'"
-            raise DataError(f"{name} and {self.name} do not have the same rows: {what}", hint)
-        order = np.empty(len(index), np.int64)
-        order[[index[row_id] for row_id in self.ids]] = np.arange(len(index))
-        predicted = self.predicted_positive
-        predicted = None if predicted is None else predicted[order]
-        return replace(self, values=self.values[order], predicted_positive=predicted, ids=ids)
+    def places_in(self, ids: list[str], name: str, warnings: list[str]) -> IntArray:
+        """Return each row's place in the file ``name`` with these ids: by id, or by order.
+
+        Rows are joined by id if both files have ids that differ. A ranking may lack rows of the
+        other file, with a warning.
+        """
+        own = self.ids or []
+        differ = any(one and other and one != other for one, other in zip(own, ids, strict=False))
+        if not self.ranked and not (differ or (any(own) and any(ids) and len(own) != len(ids))):
+            return self._in_order(len(ids), name)
+        if not (any(own) and any(ids)):
+            raise DataError(
+                f"{self.name} is a ranking: its rows are not in the order of {name}",
+                "join by id: name the ids' column with `id_column`, or list the ids of the"
+                " positives in `positive_ids` (rows without an id are identified by their numbers)",
+            )
+        # JSON escapes ids that are not UTF-8
+        own, ids = list(map(as_unicode, own)), list(map(as_unicode, ids))
+        for file, given in ((name, ids), (self.name, own)):
+            row_id, count = Counter(given).most_common(1)[0]
+            if count > 1:
+                what = f"the id '{row_id}' is not unique" if row_id else "some rows have no id"
+                raise DataError(f"{file}: {what}, so files cannot be joined", BY_ORDER)
+        places = {row_id: number for number, row_id in enumerate(ids)}
+        if lacking := [row_id for row_id in own if row_id not in places]:
+            raise _not_there(lacking, len(own), self.name, name)
+        if lacking := sorted(places.keys() - set(own)):
+            if not self.ranked:
+                raise _not_there(lacking, len(ids), name, self.name)
+            warnings.append(
+                f"{len(lacking):,} of the {len(ids):,} rows in {name} are not in {self.name}, so"
+                " they do not count"
+            )
+        return np.array([places[row_id] for row_id in own])
+
+    def _in_order(self, n_rows: int, name: str) -> IntArray:
+        if longer := len(self.values) - n_rows:
+            which = self.name if longer > 0 else name
+            raise DataError(
+                f"{self.name} has {len(self.values):,} predictions but {name} has"
+                f" {n_rows:,} labels: {which} is longer by {abs(longer):,}",
+                "without ids, both must have the same rows in the same order; or use"
+                " `positive_ids`",
+            )
+        return np.arange(n_rows)
 
 
-def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = True) -> Predictions:
+def _not_there(ids: list[str], n_ids: int, name: str, other: str) -> DataError:
+    return DataError(
+        f"{len(ids):,} of the {n_ids:,} ids in {name} are not in {other}: {listed(ids, SHOWN)}",
+        BY_ORDER,
+    )
+
+
+def read_predictions(
+    path: str, *, with_ids: bool = False, require_ids: bool = True, id_column: str | None = None
+) -> Predictions:
     """Read a prediction file (``-`` for stdin), optionally with ids.
 
-    With both ``with_ids`` and ``require_ids``, a file without ids is an error.
+    With both ``with_ids`` and ``require_ids``, a file without ids is an error. Without a column
+    ``id``, ids come from ``id_column``, as in a table that was annotated.
     """
     name = name_of(path)
     pieces = text_pieces(path)
-    layout, names, n_lines, text = _read_head(pieces, name)
+    layout, names, n_lines, text = _read_head(pieces, name, id_column)
     rows = chain([text], pieces)
     ids: list[str] | None = [] if with_ids else None
     positive: BoolArray | None = None
@@ -320,12 +357,15 @@ def read_predictions(path: str, *, with_ids: bool = False, require_ids: bool = T
         if with_ids and require_ids:
             raise DataError(
                 f"{name}: contains no ids to join by",
-                "run predict with `ids=True` on rows that end in an id (# name)",
+                "predict a table with `id_column`, or rows that end in an id (# name) with"
+                " `ids=True`",
             )
     return Predictions(name, values, positive, ids, ranked)
 
 
-def _read_head(pieces: Iterator[bytes], name: str) -> tuple[Layout | None, list[str], int, bytes]:
+def _read_head(
+    pieces: Iterator[bytes], name: str, id_column: str | None
+) -> tuple[Layout | None, list[str], int, bytes]:
     """Read up to the first line that is neither blank nor a comment.
 
     Return the layout of the rows (None: JSON lines), the names of the columns, if any, the number
@@ -357,9 +397,13 @@ def _read_head(pieces: Iterator[bytes], name: str) -> tuple[Layout | None, list[
         if VALUE not in first:
             break
         names = fields_of(first, separator, where)
-        if VALUE in names:
-            label, row_id = (names.index(key) if key in names else None for key in (LABEL, ID))
-            layout = Layout(separator, names.index(VALUE), label, what, NO_VALUE, row_id)
+        number_of = {name: number for number, name in enumerate(names)}
+        value, label = (  # an annotated table may have had such columns itself
+            number_of.get(PREFIX + key, number_of.get(key)) for key in (VALUE, LABEL)
+        )
+        if value is not None:
+            row_id = number_of.get(ID, number_of.get(id_column or ID))
+            layout = Layout(separator, value, label, what, NO_VALUE, row_id)
             return layout, names, n_lines + 1, rest
     fields = first.partition("#")[0].split()
     if fields and all(map(is_number, fields[:2])):

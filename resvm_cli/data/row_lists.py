@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from resvm_cli.data.encoding import ColumnNumbers, ColumnRoles
 from resvm_cli.data.fields import BLANKS, Layout, is_number, read_columns, text_lines
-from resvm_cli.data.streams import name_of, text_pieces
+from resvm_cli.data.inputs import RowInput, first_line, has_pairs, with_head
+from resvm_cli.data.streams import Source, name_of, text_pieces, without_mark
 from resvm_cli.data.svmlight import Block
 from resvm_cli.errors import DataError, listed
 from resvm_cli.records import dataclass
@@ -21,6 +24,8 @@ from resvm_cli.rows import FloatArray
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from resvm_cli.data.delimited import Table
 
 SHOWN, SHOWN_EXAMPLES = 10, 3
 IF_POSITIVES = "pass the rows of known positives as `positives`"
@@ -92,14 +97,26 @@ def _refuse_svmlight(line: str, where: str, hint: str) -> None:
         raise DataError(f"{where}: an svmlight row; expected one id per line", hint)
 
 
-def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
-    """Read the labels of an svmlight file or a plain list; the rest of each line is not parsed.
+def read_labels(
+    path: str, label_column: str | None = None, id_column: str | None = None
+) -> tuple[FloatArray | list[str], list[str]]:
+    """Read labels and ids: of a table, of an svmlight file or of a list, with comments as ids.
 
-    If ``ids`` is given, each row's id (its trailing comment) is appended to it.
+    The labels of a table are text, as are those of a list that does not begin with a number.
     """
     name = name_of(path)
-    layout = Layout(BLANKS, 0, what="a numeric label")
-    labels, _ = read_columns(text_pieces(path), name, layout, ids=ids)
+    with closing(Source(path, once=True)) as source:
+        rows = RowInput(source, ColumnRoles(label=label_column, row_id=id_column))
+        if rows.table is not None:
+            return _labels_of_table(rows.table, rows.roles)
+        head, text = with_head(without_mark(rows.pieces()))
+        first, ids = first_line(head), list[str]()
+        if first and not has_pairs(first) and not is_number(first.split()[0]):
+            cells = [line.partition(" #") for _, line in text_lines(text, name)]
+            cells = [parts for parts in cells if parts[0].strip() and parts[0].strip()[0] != "#"]
+            return [one.strip() for one, _, _ in cells], [row_id.strip() for *_, row_id in cells]
+        layout = Layout(BLANKS, 0, what="a numeric label")
+        labels, _ = read_columns(text, name, layout, ids=ids)
     if not len(labels):
         raise DataError(f"{name}: no labels", "the file is empty or has only comments")
     infinite = np.flatnonzero(np.isinf(labels))
@@ -108,7 +125,30 @@ def read_labels(path: str, ids: list[str] | None = None) -> FloatArray:
             f"{name}: the label of row {infinite[0] + 1:,} is {labels[infinite[0]]:g};"
             " expected a finite number"
         )
-    return labels
+    return labels, ids
+
+
+def _labels_of_table(table: Table, roles: ColumnRoles) -> tuple[list[str], list[str]]:
+    from resvm_cli.data.cell_values import ids_of, texts_of
+
+    columns = ColumnNumbers(table, roles)
+    at, id_at = columns.label, columns.row_id
+    if at is None:
+        raise DataError(
+            f"{table.name}: a table; which column has the labels?",
+            f"name it: `label_column='NAME'`; the columns are: {listed(table.columns, SHOWN)}",
+        )
+    id_at = columns.by_name.get("id") if id_at is None else id_at
+    labels: list[str] = []
+    ids: list[str] = []
+    for block in table.blocks({at, id_at}):
+        texts = [text.strip() for text in texts_of(block.columns[at])]
+        if "" in texts:
+            where = block.where(texts.index(""), at)
+            raise DataError(f"{where}: no label in column '{table.columns[at]}'")
+        labels += texts
+        ids += [] if id_at is None else ids_of(block, id_at)
+    return labels, ids
 
 
 class RowIds:

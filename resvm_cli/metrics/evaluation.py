@@ -42,7 +42,6 @@ class Evaluation:
     threshold: float  # nan: a ranking has none
     threshold_from: str
     figures: Figures
-    differences: dict[str, Interval]  # paired, from the first file
 
     @property
     def degenerate(self) -> str | None:

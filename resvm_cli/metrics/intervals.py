@@ -9,7 +9,7 @@ centered on the exact value.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from resvm_cli import randomness
 from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from resvm_cli.records import dataclass
-from resvm_cli.rows import BoolArray, FloatArray, IntArray
+from resvm_cli.rows import FloatArray
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,10 +27,6 @@ MAX_BLOCKS = 4_000
 # positives, this changed the spread of every metric by a factor of 0.96 to 1.03; repeating the
 # bootstrap with all blocks changed it by 0.97 to 1.05.
 GRADED_BLOCKS = 1_000
-# Differences need each row's position in both rankings, so the number of cells grows with the
-# square of the number of blocks.
-MAX_PAIRED_ROWS = 100_000
-PAIRED_BLOCKS = 200
 CHUNK_CELLS = 1 << 21
 TAIL = (1 - 0.95) / 2  # probability beyond either end of a 95% interval
 NORMAL_QUANTILE = 1.959964  # half the width of a 95% interval, in standard errors
@@ -173,86 +169,3 @@ def confusion_intervals(table: Confusion, n_replicates: int, seed: int) -> dict[
         )
         for name in ("precision", "recall", "f1", "mcc")
     }
-
-
-def paired_differences(
-    positive: BoolArray,
-    first: FloatArray,
-    second: FloatArray,
-    statistics: Statistics,
-    n_replicates: int,
-    seed: int,
-) -> dict[str, Interval]:
-    """Return the second ranking's statistics minus the first's; both resample the same rows."""
-    n_blocks = MAX_BLOCKS if len(positive) <= MAX_PAIRED_ROWS else PAIRED_BLOCKS
-    rankings = [ScoredLabels.from_scores(positive, scores) for scores in (first, second)]
-    located = [
-        _row_cells(ranking, positive, scores, n_blocks)
-        for ranking, scores in zip(rankings, (first, second), strict=True)
-    ]
-    exact = [statistics(ranking) for ranking in rankings]
-    rough = [statistics(small) for small, _ in located]
-    classes = [_joint([cells[chosen] for _, cells in located]) for chosen in (positive, ~positive)]
-    rng = randomness.generator(seed, randomness.PAIRED_RANKINGS)
-    n_cells = max(1, sum(len(counts) for counts, _ in classes))
-    step = max(1, CHUNK_CELLS // n_cells)
-    parts: dict[str, list[FloatArray]] = {name: [] for name in exact[0]}
-    for start in range(0, n_replicates, step):
-        size = min(step, n_replicates - start)
-        drawn = [draw_counts(counts, size, rng) for counts, _ in classes]
-        figures = []
-        for number, (small, _) in enumerate(located):
-            width = len(small.thresholds)
-            pos = _collected(drawn[0], classes[0][1][number], width)
-            neg = _collected(drawn[1], classes[1][1][number], 2 * width + 1)
-            above, tied = neg[:, 0 : 2 * width : 2], neg[:, 1 : 2 * width : 2]
-            figures.append(statistics(ScoredLabels(small.thresholds, pos, above, tied, neg[:, -1])))
-        for name, values in parts.items():
-            values.append(figures[1][name] - figures[0][name])
-    result = {}
-    for name, values in parts.items():
-        difference = float(exact[1][name] - exact[0][name])
-        shift = difference - float(rough[1][name] - rough[0][name])
-        replicates = np.concatenate([np.zeros(0), *values]) + shift
-        result[name] = percentile_interval(difference, replicates)
-    return result
-
-
-def _row_cells(
-    ranking: ScoredLabels, positive: BoolArray, scores: FloatArray, n_blocks: int
-) -> tuple[ScoredLabels, IntArray]:
-    """Merge the ranking into at most ``n_blocks`` blocks; also return the cell of each row.
-
-    A positive's cell is its block. A negative's cell is 2 * block if it is above the block, or
-    2 * block + 1 if it is within the block.
-    """
-    small = ranking.merged(n_blocks)
-    lowest = small.thresholds[::-1]
-    highest = lowest
-    if small is not ranking:
-        highest = ranking.thresholds[ranking.edges(n_blocks)][::-1]
-    last = len(lowest) - 1
-    # lowest is ascending: scores below lowest[i] rank below block last - i
-    block = last + 1 - np.searchsorted(lowest, scores, "right")
-    inside = np.zeros(len(scores), bool)
-    known = block <= last
-    inside[known] = scores[known] <= highest[last - block[known]]
-    return small, np.where(positive, block, 2 * block + inside)
-
-
-def _joint(cells: Sequence[IntArray]) -> tuple[IntArray, list[IntArray]]:
-    """Count the rows in each pair of cells; also return each pair's cell in each ranking."""
-    code = cells[0] * (int(cells[1].max(initial=0)) + 1) + cells[1]
-    _, first, counts = np.unique(code, return_index=True, return_counts=True)
-    return counts, [own[first] for own in cells]
-
-
-def _collected(drawn: FloatArray, cell: IntArray, width: int) -> FloatArray:
-    """Sum the counts of joint cells into the cells of one ranking."""
-    order = np.argsort(cell, kind="stable")
-    total = np.zeros((len(drawn), width))
-    if len(order):
-        ordered = cell[order]
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        total[:, ordered[starts]] = np.add.reduceat(drawn[:, order], starts, axis=1)
-    return total

@@ -348,7 +348,7 @@ def test_values_that_appear_late_do_not_disturb_the_order_of_features(folder, mo
 def test_json_tells_what_was_written(resvm, folder):
     ran = converted(resvm, folder, "d.csv", *ROLES, "-P", "p.svm", "-U", "u.svm", "--json")
     told = json.loads(ran.out)
-    assert told["kind"] == "convert"
+    assert told["command"] == "convert"
     assert (told["n_rows"], told["n_positives"]) == (4, 2)
     assert told["targets"] == ["p.svm", "u.svm"]
     refused = converted(resvm, folder, "d.csv", "--json", code=2)

@@ -452,11 +452,11 @@ def test_json_counts_the_rows_unlike_those_of_training(
     ran = resvm(*command, "--json", "-q")
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
-    assert told["kind"] == "predict"
+    assert told["command"] == "predict"
     labels = [line.split()[0] for line in (tmp_path / "new.pred").read_text().splitlines()]
     assert (told["n_rows"], told["n_positive"]) == (300, labels.count("1"))
-    assert told["share_unlike"] == told["n_unlike"] / 300
-    assert (told["share_unlike"] > 0.5) == (scale > 1)
+    assert told["fraction_unlike"] == told["n_unlike"] / 300
+    assert (told["fraction_unlike"] > 0.5) == (scale > 1)
     assert sum("unlike the training rows" in text for text in told["notes"]) == (scale > 1)
 
 

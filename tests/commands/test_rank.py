@@ -160,7 +160,7 @@ def test_other_formats_say_the_same(problem, resvm):
     assert [str(row["decision_value"]) for row in whole["rows"]] == [
         row["decision_value"] for row in rows
     ]
-    assert (whole["kind"], whole["n_ranked"], whole["resamples"]) == ("rank", 100, 200)
+    assert (whole["command"], whole["n_ranked"], whole["resamples"]) == ("rank", 100, 200)
 
 
 @pytest.mark.parametrize("more", [(), ("--audit",)])

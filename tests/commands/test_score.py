@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-import math
 import re
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from sklearn import metrics as oracle
 
 from resvm_cli.commands import score
+from resvm_cli.data.predictions import BY_ORDER
 from resvm_cli.errors import DataError
 from resvm_cli.run import Run
 from tests.programs import run, script_command
@@ -64,7 +64,7 @@ def report(folder, resvm):
 
 def test_the_json_is_versioned_and_flat_and_agrees_with_scikit_learn(report, arrays):
     truth, first, _ = arrays
-    assert (report["schema"], report["kind"]) == (1, "score")
+    assert (report["schema"], report["command"]) == (1, "score")
     (one,) = report["files"]
     close = {"abs": 1e-12}
     precision, recall, _ = oracle.precision_recall_curve(truth, first)
@@ -124,17 +124,20 @@ def test_stdin_gzip_and_bare_numbers_give_the_same(folder, report, resvm):
         assert {**one, "file": "", said: ""} == {**wanted, "file": "", said: ""}
 
 
-def test_the_table_is_on_stdout_with_the_confusion_counts(folder, resvm, report):
-    ran = resvm("score", "a.pred", "--labels", "test.svm", cwd=folder)
+def test_most_figures_are_shown_only_with_all(folder, resvm, report):
+    words = ["score", "a.pred", "--labels", "test.svm"]
+    ran = resvm(*words, cwd=folder)
     text = ran.out.decode()
     one = report["files"][0]
-    assert f"average precision             {one['average_precision']:.4f}" in text
-    assert f"predicted +{one['tp']:>13}{one['fp']:>13}" in text
-    assert "from the file's labels" in text
-    for title in ("at the threshold", "screening"):
+    assert re.search(rf"\n  average precision +{one['average_precision']:.4f}  0", text)
+    assert re.search(rf"\npredicted \+ +{one['tp']} +{one['fp']}\n", text)
+    for title in ("at the threshold 0.5, from the file's labels", "in the top 100"):
         assert f"\n{title}\n" in text
     assert ran.err == ""
-    assert resvm("score", "a.pred", "--labels", "test.svm", "-q", cwd=folder).out == b""
+    every = resvm(*words, "--all", cwd=folder).out.decode()
+    for figure in ("BEDROC", "mcc", "F1", "enrichment", "in the top 0.5%"):
+        assert (figure.lower() in text.lower(), figure.lower() in every.lower()) == (False, True)
+    assert resvm(*words, "-q", cwd=folder).out == b""
 
 
 def test_precision_is_given_at_the_depths_that_are_asked_for(folder, resvm, arrays):
@@ -144,23 +147,10 @@ def test_precision_is_given_at_the_depths_that_are_asked_for(folder, resvm, arra
     assert {"precision_at_1", "precision_at_7"} <= set(json.loads(ran.out)["files"][0])
 
 
-def test_several_files_stand_side_by_side_with_paired_differences(folder, resvm, arrays):
+def test_several_files_are_reported_one_after_the_other(folder, resvm, arrays):
     ran = resvm("score", "a.pred", "b.pred", "--labels", "test.svm", cwd=folder)
-    lines = ran.out.decode().splitlines()
-    assert lines[1].split() == ["a.pred", "b.pred"]
-    # the digits of a column end at the same place
-    rows = [line for line in lines if re.search(r"\d\.\d{4} +\d\.\d{4}$", line)]
-    assert len({tuple(one.end() for one in re.finditer(r"\d\.\d{4}", row)) for row in rows}) == 1
-    assert len(rows) > 10
-    assert "difference from a.pred (paired bootstrap)" in lines
-    ran = resvm("score", "a.pred", "b.pred", "--labels", "test.svm", "--json", cwd=folder)
-    first, second = json.loads(ran.out)["files"]
-    for name in ("average_precision", "roc_auc"):
-        difference = second[f"{name}_minus_first"]
-        assert difference == pytest.approx(second[name] - first[name])
-        assert second[f"{name}_minus_first_low"] < difference < second[f"{name}_minus_first_high"]
-        assert second[f"{name}_minus_first_high"] < 0
-    assert "roc_auc_minus_first" not in first
+    text = ran.out.decode()
+    assert re.findall(r"(?m)^\S+ against", text) == ["a.pred against", "b.pred against"]
 
 
 def test_files_in_another_order_are_joined_by_id(folder, resvm):
@@ -171,6 +161,81 @@ def test_files_in_another_order_are_joined_by_id(folder, resvm):
     one, other = (json.loads(ran.out)["files"][1] for ran in (straight, shuffled))
     assert {**one, "file": ""} == {**other, "file": ""}
     assert (folder / "b.pred").read_text() != (folder / "b.shuffled").read_text()
+
+
+TRUTH = "patient,truth\nd,benign\nb,benign\na,malignant\nc,malignant\n"
+JOINED = ["--label-column", "truth", "--positive-label", "malignant"]
+
+
+def score_table(resvm, folder, predicted, truth, *options):
+    (folder / "pred").write_text(predicted)
+    (folder / "truth.csv").write_text(truth)
+    return resvm("score", "pred", "--labels", "truth.csv", *JOINED, *options, cwd=folder)
+
+
+@pytest.mark.parametrize(
+    "predicted",
+    [
+        "id\tlabel\tdecision_value\na\t1\t2\nb\t-1\t-2\nc\t1\t1\nd\t-1\t-3\n",
+        # annotated by predict, with columns of its own of the same names
+        "patient,label,resvm_label,decision_value\na,x,1,2\nb,x,-1,-2\nc,x,1,1\nd,y,-1,-3\n",
+        "1 2 # a\n-1 -2 # b\n1 1 # c\n-1 -3 # d\n",
+    ],
+)
+def test_labels_in_a_table_are_joined_by_id(predicted, resvm, tmp_path):
+    options = ["--id-column", "patient", "--json", "--bootstrap", 0]
+    ran = score_table(resvm, tmp_path, predicted, TRUTH, *options)
+    assert ran.code == 0, ran.err
+    (figures,) = json.loads(ran.out)["files"]
+    assert [figures[name] for name in ("roc_auc", "tp", "tn", "fp", "fn")] == [1, 2, 2, 0, 0]
+
+
+IDS = "id\tdecision_value\na\t2\nb\t-2\nc\t1\nd\t-3\n"
+
+
+@pytest.mark.parametrize(
+    ("predicted", "truth", "options", "message"),
+    [
+        (IDS, TRUTH, [], "truth.csv: which column has the ids? pred has ids to join by"),
+        (IDS, TRUTH, ["--id-column", "pateint"], "no column 'pateint' (--id-column)"),
+        (IDS + "e\t1\n", TRUTH, ["--id-column", "patient"],
+         "1 of the 5 ids in pred are not in truth.csv: e"),
+        (IDS, TRUTH + "e,benign\n", ["--id-column", "patient"],
+         "1 of the 5 ids in truth.csv are not in pred: e"),
+        (IDS + "a\t1\n", TRUTH, ["--id-column", "patient"], "pred: the id 'a' is not unique"),
+        (IDS, TRUTH + "e,\n", ["--id-column", "patient"], "no label in column 'truth'"),
+        ("2\n-2\n1\n-3\n", TRUTH, ["--id-column", "patient"], "pred: contains no ids to join by"),
+    ],
+)  # fmt: skip
+def test_tables_that_cannot_be_joined_are_refused(
+    predicted, truth, options, message, resvm, tmp_path
+):
+    ran = score_table(resvm, tmp_path, predicted, truth, *options)
+    assert (ran.code, ran.out) == (3, b"")
+    assert message in ran.err
+
+
+def test_a_ranking_is_scored_by_the_labels_of_its_rows(resvm, tmp_path):
+    ranking = "rank\tid\tdecision_value\n1\tc\t1\n2\tb\t0\n3\td\t-1\n"
+    options = ["--id-column", "patient", "--bootstrap", 0]
+    ran = score_table(resvm, tmp_path, ranking, TRUTH, *options)
+    assert ran.code == 0, ran.err
+    assert "1 positive, 2 negative" in ran.out.decode()
+    assert "1 of the 4 rows in truth.csv are not in pred" in ran.out.decode()
+
+
+def test_labels_in_a_plain_file_may_be_text(folder, resvm, report, arrays):
+    truth, _, _ = arrays
+    (folder / "texts").write_text("".join("yes\n" if one else "no way\n" for one in truth))
+    words = ["score", "a.pred", "--labels", "texts", "--json"]
+    ran = resvm(*words, "--positive-label", "yes", cwd=folder)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["files"] == [{**report["files"][0], "file": "a.pred"}]
+    code, told = bad(resvm, folder, *words[1:])
+    assert (code, "The labels are yes, no way" in told or "The labels are no way, yes" in told) == (
+        3,
+        True,
+    )
 
 
 @pytest.mark.parametrize("form", ["tsv", "csv", "jsonl"])
@@ -185,7 +250,7 @@ def test_a_ranking_is_not_scored_by_labels_in_the_order_of_rows(
     ran = resvm("score", "ranking", "--labels", "data.svm", cwd=tmp_path)
     assert ran.code == 3
     assert "ranking is a ranking: its rows are not in the order of data.svm" in ran.err
-    assert "--positive-ids FILE" in ran.err
+    assert "--positive-ids" in ran.err
 
 
 def test_the_same_seed_gives_the_same_intervals(folder, report, resvm):
@@ -270,13 +335,6 @@ def test_ids_that_do_not_fit_are_refused(folder, resvm):
     (folder / "part").write_text("row-1\nTP53\n")
     ran = resvm("score", "a.pred", "--positive-ids", "part", "--bootstrap", 0, cwd=folder)
     assert "1 of the 2 ids in part are not in a.pred, so recall ignores" in ran.out.decode()
-    lines = (folder / "b.pred").read_text().splitlines(keepends=True)
-    (folder / "b.cut").write_text("".join(lines[1:]))
-    code, told = bad(resvm, folder, "a.pred", "b.cut", "--positive-ids", "ids")
-    assert "do not have the same rows: 1 ids are in only one of them" in told
-    (folder / "twice").write_text("".join([*lines, lines[5]]))
-    code, told = bad(resvm, folder, "twice", "a.pred", "--positive-ids", "ids")
-    assert "the id 'row-5' is not unique" in told
 
 
 def test_without_matplotlib_a_plot_is_refused_with_the_pip_command(folder):
@@ -338,7 +396,7 @@ def test_quiet_keeps_warnings(folder, resvm):
 
 @pytest.mark.parametrize("labels", [[1.0, -1.0], [1.0, 0.0], [1.0], [0.0], [-1.0]])
 def test_one_is_positive_beside_minus_one_or_zero(labels):
-    chosen = score.find_positive(np.array(labels), None, "x")
+    chosen = score.find_positive(np.array(labels), [], "x")
     assert chosen.tolist() == [label == 1 for label in labels]
 
 
@@ -355,20 +413,20 @@ NAMED = {  # as predict --ids writes them, in another order
 
 
 def joined(folder, labels, *predictions):
+    """The predictions in the order of the labels, and whether their labels were found."""
     (folder / "labels").write_bytes("\n".join(labels).encode("utf-8", "surrogateescape"))
     names = [str(folder / f"p{number}") for number in range(len(predictions))]
     for name, text in zip(names, predictions, strict=True):
         Path(name).write_text(text)
     options = score.ScoreOptions(labels=str(folder / "labels"))
-    positive, files, _ = score.read_rows(names, options, Run())
-    return [positive.tolist(), *(file.values.tolist() for file in files)]
+    rows, _ = score.read_rows(names, options, Run())
+    return [dict(zip(file.values.tolist(), found.tolist(), strict=True)) for found, file in rows]
 
 
 @pytest.mark.parametrize("form", NAMED)
 def test_predictions_and_labels_with_ids_are_joined_by_id(form, tmp_path):
-    values = [2, -2, 1, -3]
-    positive = [True, False, True, False]
-    assert joined(tmp_path, LABELS, NAMED[form], NAMED["text"]) == [positive, values, values]
+    positive = {2: True, -2: False, 1: True, -3: False}
+    assert joined(tmp_path, LABELS, NAMED[form], NAMED["text"]) == [positive, positive]
 
 
 @pytest.mark.parametrize(
@@ -383,28 +441,31 @@ def test_predictions_and_labels_with_ids_are_joined_by_id(form, tmp_path):
     ],
 )
 def test_rows_without_ids_or_with_the_same_ids_are_joined_by_order(labels, predictions, tmp_path):
-    assert joined(tmp_path, labels, predictions)[1] == [-3, 2, 1, -2]
+    positive = {-3: True, 2: False, 1: True, -2: False}
+    if labels[1] == "1 # b":
+        positive |= {2: True}
+    assert joined(tmp_path, labels, predictions) == [positive]
 
 
 def test_an_id_that_is_not_utf_8_is_the_same_in_json(tmp_path):
     labels = ("1 # \udcff", "-1 # b")
     lines = '{"id": "b", "decision_value": 1}\n{"id": "\\\\xff", "decision_value": 2}\n'
-    assert joined(tmp_path, labels, lines) == [[True, False], [2, 1]]
+    assert joined(tmp_path, labels, lines) == [{2: True, 1: False}]
 
 
 @pytest.mark.parametrize(
     ("predictions", "message"),
     [
-        ("1 1 # x\n1 1 # b\n1 1 # c\n1 1 # d\n", "2 ids are in only one of them, such as 'x'"),
-        ("1 1 # b\n1 1 # a\n1 1 # c\n", "1 ids are in only one of them, such as 'd'"),
-        ("1 1 # b\n1 1 # a\n1 1 # c\n1 1 # d\n1 1 # d\n", "an id is not unique"),
-        ("1 1 # b\n1 1 # a\n1 1 #\n1 1 # d\n", "2 ids are in only one of them"),
+        ("1 1 # x\n1 1 # b\n1 1 # c\n1 1 # d\n", "1 of the 4 ids in .* are not in .*: x"),
+        ("1 1 # b\n1 1 # a\n1 1 # c\n", "1 of the 4 ids in .*labels are not in .*: d"),
+        ("1 1 # b\n1 1 # a\n1 1 # c\n1 1 # d\n1 1 # d\n", "the id 'd' is not unique"),
+        ("1 1 # b\n1 1 # a\n1 1 #\n1 1 # d\n", "1 of the 4 ids in"),
     ],
 )
 def test_ids_that_cannot_be_joined_are_refused(predictions, message, tmp_path):
-    with pytest.raises(DataError, match=f"do not have the same rows: {message}") as caught:
+    with pytest.raises(DataError, match=message) as caught:
         joined(tmp_path, LABELS, predictions)
-    assert caught.value.hint == score.BY_ORDER
+    assert caught.value.hint == BY_ORDER
 
 
 @pytest.mark.parametrize(
@@ -420,10 +481,5 @@ def test_twenty_labels_are_listed_and_no_more():
     labels = np.arange(2.0, 23.0)
     for count, end in ((20, "20, 21"), (21, "20, 21, and 1 more")):
         with pytest.raises(DataError) as refused:
-            score.find_positive(labels[:count], None, "rows")
+            score.find_positive(labels[:count], [], "rows")
         assert str(refused.value.message).endswith(end)
-
-
-def test_what_is_unknown_is_an_empty_cell():
-    shown = [score._number(value) for value in (None, math.nan, 1234, 0.5)]
-    assert shown == ["", "", "1,234", "0.5000"]

@@ -83,7 +83,7 @@ def test_the_summary_tells_scores_and_the_command_to_copy(problem, resvm, tmp_pa
     done = resvm(*words[1:-1], tmp_path / "copied")
     assert done.code == 0, done.err
     found = json.loads(ran.out)
-    assert found["kind"] == "tune"
+    assert found["command"] == "tune"
     assert found["best"] == json.loads((tmp_path / "t" / "best.json").read_bytes())
     table = ran.err.splitlines()
     start = next(at for at, line in enumerate(table) if line.split()[:1] == ["trial"])

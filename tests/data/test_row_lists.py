@@ -171,7 +171,7 @@ def test_rows_without_an_id_are_unlabeled_and_counted(folder):
 
 def test_labels_are_those_of_the_rows_read_whole():
     path = str(SAMPLE / "digits" / "test.svm")
-    assert read_labels(path).tolist() == read_file(path).labels.tolist()
+    assert read_labels(path)[0].tolist() == read_file(path).labels.tolist()
 
 
 def test_a_plain_list_and_rows_without_features_do(tmp_path):
@@ -179,7 +179,7 @@ def test_a_plain_list_and_rows_without_features_do(tmp_path):
     path.write_bytes(
         b"\xef\xbb\xbf1\n# a comment\n\n-1 qid:3\n+1 # name\n0 1:2 this is not looked at"
     )
-    assert read_labels(str(path)).tolist() == [1, -1, 1, 0]
+    assert read_labels(str(path))[0].tolist() == [1, -1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_plain_list_and_rows_without_features_do(tmp_path):
         (b"1 1:2\n3:4 5:6\n", ":2:1: cannot read '3:4'; expected a numeric label"),
         (b"nan\n", "'nan' cannot be ranked"),
         (b"", "no labels"),
-        (b"yes\n", "cannot read 'yes'"),
+        (b"1\nyes\n", "cannot read 'yes'"),
     ],
 )
 def test_a_row_without_label_is_refused(text, message, tmp_path):
@@ -378,7 +378,7 @@ def test_from_python_weights_of_known_positives_count(problem, weights, resvm, t
         (b"a\nb\na\n", read_names),  # groups and folds
         (b"a\nb\n", read_row_ids),
         (b"a\nb\n", read_known_ids),
-        (b"1\n-1\n", lambda path: read_labels(path).tolist()),
+        (b"1\n-1\n", lambda path: read_labels(path)[0].tolist()),
         (b"0.5\n1\n", lambda path: WeightLines.read(path, with_ids=False).values.tolist()),
         (b"a 0.5\nb 1\n", lambda path: WeightLines.read(path, with_ids=True).lines),
     ],

@@ -101,7 +101,7 @@ def files():
     def evaluated(*names, pu=False):
         figures_of = unlabeled_figures if pu else labeled_figures
         return [
-            Evaluation(name, *scored, "-T", figures_of(*scored), {})
+            Evaluation(name, *scored, "-T", figures_of(*scored))
             for name, scored in (
                 (name, (positive, values, 0.5)) for name, values in zip(names, scores, strict=False)
             )
