@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,6 @@ from resvm_cli.data.svmlight import Block, format_block
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
-from tests import browser as chromium
 from tests.forks import spare_the_disk
 from tests.programs import Ran, run_resvm
 
@@ -108,16 +107,6 @@ def write_svm(path: Path, features: np.ndarray, labels: np.ndarray | None = None
 @pytest.fixture(scope="session")
 def resvm() -> Callable[..., Ran]:
     return run_resvm
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
-    """A browser for the pages of one test module."""
-    program = chromium.find()
-    if program is None:
-        pytest.skip(f"no browser on the PATH (looked for {', '.join(chromium.NAMES)})")
-    with chromium.Browser(program, tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="session")

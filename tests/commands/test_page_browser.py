@@ -1,4 +1,4 @@
-"""The page of rank in a real browser: ``make browser``; SCREENSHOTS=folder keeps what it saw."""
+"""The page of rank in a real browser: ``make browser``."""
 
 from __future__ import annotations
 
@@ -10,16 +10,34 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.browser import far_folder
+from tests.browser import find, look
 from tests.conftest import SAMPLE, write_svm
 
-pytestmark = pytest.mark.browser
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(find() is None, reason="no browser on the PATH"),
+]
+CHARTS = "document.querySelectorAll('figure svg')"
+# pairs of labels that overlap by more than a pixel, and labels beyond the edge of their chart
+OVERLAPS = f"""[...{CHARTS}].flatMap((svg) => {{
+  const edge = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')].map(
+    (one) => [one.textContent, one.getBoundingClientRect()]);
+  const over = (a, b) => a.left < b.right - 1 && b.left < a.right - 1
+    && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const pairs = texts.flatMap(([name, box], i) => texts.slice(i + 1)
+    .filter(([, other]) => over(box, other)).map(([second]) => `${{name}} | ${{second}}`));
+  const cut = texts.filter(([, box]) => box.left < edge.left - 1 || box.right > edge.right + 1);
+  return [...pairs, ...cut.map(([name]) => `${{name}} is cut`)];
+}})"""
+TEXT = "document.getElementById('list').innerText"
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory, resvm):
     """Pages of U, of an audit, of bagging, and of a large U; their tables."""
-    folder = far_folder(tmp_path_factory.mktemp("pages"))
+    folder = tmp_path_factory.mktemp("pages") / ("deep" * 25)  # a long name, which pages must wrap
+    folder.mkdir()
     for name in ("pos.svm", "unl.svm"):
         shutil.copy(SAMPLE / "digits" / name, folder)
     digits = ("-P", folder / "pos.svm", "-U", folder / "unl.svm")
@@ -42,165 +60,135 @@ def pages(tmp_path_factory, resvm):
     return folder
 
 
+@pytest.fixture
+def seen(pages, tmp_path):
+    """Return what steps find on a page that logs nothing."""
+
+    def look_at(name, *steps, **screen):
+        values, logged = look(pages / f"{name}.html", *steps, folder=tmp_path, **screen)
+        assert logged == []
+        return values
+
+    return look_at
+
+
 def written(pages, name):
     text = (pages / f"{name}.tsv").read_text()
     return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
-def cells(browser, name, place):
-    """The texts of one column of a table, as shown."""
-    return browser.run(
-        f"[...document.querySelectorAll('#{name} tbody tr')].map("
-        f"(row) => row.cells[{place}].textContent)"
-    )
+def cells(place):
+    """The texts of one column of the list, as shown."""
+    rows = "[...document.querySelectorAll('#list tbody tr')]"
+    return f"{rows}.map((row) => row.cells[{place}].textContent)"
 
 
-def click(browser, name, label):
-    browser.run(
-        f"[...document.querySelectorAll('#{name} button')].find("
-        f"(one) => one.textContent === '{label}').click()"
-    )
+def click(label):
+    buttons = "[...document.querySelectorAll('#list button')]"
+    return f"{buttons}.find((one) => one.textContent === '{label}').click()"
 
 
-def search(browser, name, text):
-    browser.run(
-        f"(() => {{ const s = document.getElementById('{name}-search'); s.value = '{text}';"
-        " s.dispatchEvent(new Event('input')); })()"
-    )
-    browser.call(
-        "Runtime.evaluate",
-        expression="new Promise((done) => setTimeout(done, 400))",
-        awaitPromise=True,
-    )
+def enter(name, value, event):
+    """Set the value of an element as a user does."""
+    found = f"document.getElementById('{name}')"
+    return f"({found}.value = '{value}', {found}.dispatchEvent(new Event('{event}')))"
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [360, 1280])
+def search(text):
+    return enter("list-search", text, "input")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (1280, True)])
 @pytest.mark.parametrize("name", ["list", "audit", "bagging", "large"])
-def test_a_page_fits_the_screen_asks_for_nothing_and_complains_of_nothing(
-    name, width, dark, browser, pages
-):
-    path = pages / f"{name}.html"
-    browser.open(path, width, dark)
-    browser.keep(f"rank-{name}-{width}-{'dark' if dark else 'light'}")
-    charts = browser.run("document.querySelectorAll('figure svg').length")
-    assert charts == (0 if name == "bagging" else 2)
-    assert browser.run("document.documentElement.scrollWidth <= window.innerWidth")
-    assert browser.overlapping_texts() == []
-    assert [one for one in browser.requests() if not one.startswith("data:")] == [path.as_uri()]
-    assert browser.complaints() == []
+def test_a_page_fits_the_screen_asks_for_nothing_and_complains_of_nothing(name, width, dark, seen):
+    fits = "document.documentElement.scrollWidth <= window.innerWidth"
+    asked = "window.performance.getEntriesByType('resource').map((one) => one.name)"
+    is_dark = "window.matchMedia('(prefers-color-scheme: dark)').matches"
+    found = seen(name, f"{CHARTS}.length", fits, asked, OVERLAPS, is_dark, width=width, dark=dark)
+    assert found == [0 if name == "bagging" else 2, True, [], [], dark]
 
 
-def test_the_expected_share_of_positives_has_its_unit(browser, pages):
-    browser.open(pages / "list.html", 1280)
-    summary = browser.run(
-        "Object.fromEntries([...document.querySelectorAll('.summary dt')].map("
-        "(one) => [one.textContent, one.nextSibling.textContent]))"
-    )
-    assert re.fullmatch(r"\d+% \(\d+ to \d+\) of U, estimated", summary["positives"])
-    assert summary["ranked"] == "700 rows of U, scored out of bag"
+def test_the_expected_share_of_positives_has_its_unit(seen):
+    pairs = "[...document.querySelectorAll('.summary dt')].map("
+    (summary,) = seen("list", pairs + "(one) => [one.textContent, one.nextSibling.textContent])")
+    told = dict(summary)
+    assert re.fullmatch(r"\d+% \(\d+ to \d+\) of U, estimated", told["positives"])
+    assert told["ranked"] == "700 rows of U, scored out of bag"
 
 
 @pytest.mark.parametrize("name", ["list", "audit", "bagging"])
-def test_every_column_is_explained(name, browser, pages):
-    browser.open(pages / f"{name}.html", 1280)
-    titles = browser.run("[...document.querySelectorAll('th button')].map((one) => one.title)")
+def test_every_column_is_explained(name, seen):
+    (titles,) = seen(name, "[...document.querySelectorAll('th button')].map((one) => one.title)")
     assert titles
     assert all(title.endswith(".") for title in titles)
 
 
 @pytest.mark.parametrize("name", ["list", "audit"])
-def test_ticks_of_the_histogram_are_round(name, browser, pages):
-    browser.open(pages / f"{name}.html", 1280)
-    labels = browser.run(
-        "[...document.querySelector('figure svg').querySelectorAll('text[text-anchor=middle]')]"
-        ".map((one) => one.textContent)"
-    )
-    ticks = [float(one) for one in labels if re.fullmatch(r"-?[\d.]+", one)]
+def test_ticks_of_the_histogram_are_round(name, seen):
+    labels = f"[...{CHARTS}[0].querySelectorAll('text[text-anchor=middle]')]"
+    (texts,) = seen(name, f"{labels}.map((one) => one.textContent)")
+    ticks = [float(one) for one in texts if re.fullmatch(r"-?[\d.]+", one)]
     assert len(ticks) >= 2
-    for tick in ticks:
-        assert float(f"{tick:.1e}") == tick
-    assert any(tick == 0 for tick in ticks) or min(ticks) > 0 or max(ticks) < 0
+    assert all(float(f"{tick:.1e}") == tick for tick in ticks)
+    assert 0 in ticks or min(ticks) > 0 or max(ticks) < 0
 
 
-def test_rows_are_shown_page_by_page(browser, pages):
+def test_rows_are_shown_page_by_page(seen, pages):
+    ids = [row["id"] for row in written(pages, "list")]
+    turns = (word for label in ("Next", "Last", "First") for word in (click(label), cells(1)))
+    first, _, second, _, last, _, again, text = seen("list", cells(1), *turns, TEXT)
+    assert (first, second, last, again) == (ids[:50], ids[50:100], ids[650:], ids[:50])
+    assert "1 to 50 of 700" in text
+
+
+def test_columns_sort_up_and_down(seen, pages):
     rows = written(pages, "list")
-    browser.open(pages / "list.html", 1280)
-    assert cells(browser, "list", 1) == [row["id"] for row in rows[:50]]
-    click(browser, "list", "Next")
-    assert cells(browser, "list", 1) == [row["id"] for row in rows[50:100]]
-    click(browser, "list", "Last")
-    assert cells(browser, "list", 1) == [row["id"] for row in rows[650:]]
-    assert "651 to 700 of 700" in browser.run("document.getElementById('list').innerText")
-    click(browser, "list", "First")
-    assert cells(browser, "list", 0)[0] == "1"
-
-
-def test_columns_sort_up_and_down(browser, pages):
-    rows = written(pages, "list")
-    browser.open(pages / "list.html", 1280)
-    click(browser, "list", "members")
-    most = sorted(rows, key=lambda row: (-int(row["members"]), int(row["rank"])))
-    assert cells(browser, "list", 1) == [row["id"] for row in most[:50]]
-    click(browser, "list", "members")
-    least = sorted(rows, key=lambda row: (int(row["members"]), int(row["rank"])))
-    assert cells(browser, "list", 1) == [row["id"] for row in least[:50]]
     sorts = "[...document.querySelectorAll('#list th')].map((one) => one.ariaSort)"
-    assert browser.run(sorts).count("ascending") == 1
-    click(browser, "list", "id")
-    numbers = [int(name.partition("-")[2]) for name in cells(browser, "list", 1)]
-    assert numbers == sorted(int(row["id"].partition("-")[2]) for row in rows)[:50]
+    members, by_id = click("members"), click("id")
+    steps = (members, cells(1), members, cells(1), sorts, by_id, cells(1))
+    _, most, _, least, sorted_by, _, names = seen("list", *steps)
+    for found, sign in ((most, -1), (least, 1)):
+        expected = sorted(rows, key=lambda row: (sign * int(row["members"]), int(row["rank"])))
+        assert found == [row["id"] for row in expected[:50]]
+    assert sorted_by.count("ascending") == 1
+    numbers = sorted(int(row["id"].partition("-")[2]) for row in rows)
+    assert [int(name.partition("-")[2]) for name in names] == numbers[:50]
 
 
-def test_searching_finds_parts_of_ids(browser, pages):
-    rows = written(pages, "list")
-    browser.open(pages / "list.html", 1280)
-    search(browser, "list", "IMAGE-118")
-    expected = [row["id"] for row in rows if "image-118" in row["id"]]
-    assert cells(browser, "list", 1) == expected
-    search(browser, "list", "nothing like it")
-    assert cells(browser, "list", 1) == []
-    assert "no row matches" in browser.run("document.getElementById('list').innerText")
+def test_searching_finds_parts_of_ids(seen, pages):
+    steps = (search("IMAGE-118"), cells(1), search("nothing like it"), cells(1), TEXT)
+    _, found, _, nothing, text = seen("list", *steps)
+    assert found == [row["id"] for row in written(pages, "list") if "image-118" in row["id"]]
+    assert nothing == []
+    assert "no row matches" in text
 
 
-def test_suspects_are_marked_and_can_be_listed_alone(browser, pages):
-    rows = written(pages, "audit")
-    browser.open(pages / "audit.html", 1280)
-    marked = browser.run(
-        "[...document.querySelectorAll('#list tr.suspect')].map((row) => row.cells[1].textContent)"
+def test_suspects_are_marked_and_can_be_listed_alone(seen, pages):
+    marked = "[...document.querySelectorAll('#list tr.suspect')]"
+    steps = (f"{marked}.map((row) => row.cells[1].textContent)", enter("list-which", 2, "change"))
+    suspects, _, alone = seen("audit", *steps, cells(1))
+    assert suspects == [row["id"] for row in written(pages, "audit")[:5]]
+    assert set(alone) == set(suspects)
+
+
+def test_a_large_list_opens_and_holds_only_what_is_in_view(seen):
+    rows = "document.querySelectorAll('#list tbody tr').length"
+    steps = (rows, TEXT, "document.querySelectorAll('#list td b').length", search("row 99999"))
+    n_rows, text, n_bold, _, found, _ = seen("large", *steps, cells(1), click("decision value"))
+    assert (n_rows, n_bold, found) == (50, 0, ["<b>&row 99999"])
+    assert "of 100,000" in text
+
+
+def test_the_top_can_be_looked_at_closer(seen):
+    chart = f"{CHARTS}[1].innerHTML"
+    point = (
+        f"((svg, box) => svg.dispatchEvent(new PointerEvent('pointermove', {{bubbles: true,"
+        " clientX: box.left + box.width / 2, clientY: box.top + box.height / 2})))"
+        f"({CHARTS}[1], {CHARTS}[1].getBoundingClientRect())"
     )
-    assert marked == [row["id"] for row in rows[:5]]
-    browser.run(
-        "(() => { const s = document.getElementById('list-which'); s.value = '2';"
-        " s.dispatchEvent(new Event('change')); })()"
+    readout = "document.querySelectorAll('.readout')[1].innerText"
+    before, _, after, _, text = seen(
+        "large", chart, enter("depth", 0.1, "change"), chart, point, readout
     )
-    assert set(cells(browser, "list", 1)) == set(marked)
-
-
-def test_a_large_list_opens_and_holds_only_what_is_in_view(browser, pages):
-    browser.open(pages / "large.html", 1280)
-    assert browser.run("document.querySelectorAll('#list tbody tr').length") == 50
-    assert "of 100,000" in browser.run("document.getElementById('list').innerText")
-    assert browser.run("document.querySelectorAll('#list td b').length") == 0
-    search(browser, "list", "row 99999")
-    assert cells(browser, "list", 1) == ["<b>&row 99999"]
-    click(browser, "list", "decision value")
-    assert browser.complaints() == []
-
-
-def test_the_top_can_be_looked_at_closer(browser, pages):
-    browser.open(pages / "large.html", 1280)
-    before = browser.run("document.querySelectorAll('figure svg')[1].innerHTML")
-    browser.run(
-        "(() => { const s = document.getElementById('depth'); s.value = '0.1';"
-        " s.dispatchEvent(new Event('change')); })()"
-    )
-    assert browser.run("document.querySelectorAll('figure svg')[1].innerHTML") != before
-    box = browser.run(
-        "(() => { const b = document.querySelectorAll('figure svg')[1].getBoundingClientRect();"
-        " return [b.left + b.width / 2, b.top + b.height / 2]; })()"
-    )
-    browser.point(*box)
-    assert "of the known positives" in browser.run(
-        "document.querySelectorAll('.readout')[1].innerText"
-    )
+    assert before != after
+    assert "of the known positives" in text
