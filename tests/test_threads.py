@@ -11,7 +11,6 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from resvm_cli import threads as parallel
-from tests.conftest import SAMPLE
 from tests.programs import PATIENCE_SECONDS, run, script_command
 
 
@@ -443,22 +442,6 @@ except MachineError as error:
 def test_a_thread_that_died_is_not_waited_for(feeder):
     ran = run(script_command(DEAD.format(feeder=feeder)), patience=60)
     assert (ran.code, ran.out, ran.err) == (0, b"out of memory\n", "")
-
-
-def test_too_little_address_space_is_no_bug(tmp_path):
-    # Every thread that allocates reserves 64 MB, so what is left for OpenBLAS depends on timing: it
-    # may be the one that finds nothing, and then it ends the program itself.
-    sets = f"-P {SAMPLE}/digits/pos.svm -U {SAMPLE}/digits/unl.svm"
-    for kilobytes in (400_000, 500_000):
-        line = (
-            f"ulimit -v {kilobytes}; exec {script_command('')[0]} -m resvm_cli train {sets}"
-            f" -o {tmp_path}/m --force -q -j 2"
-        )
-        ran = run(["bash", "-c", line])
-        ended_by_openblas = ran.code == 1 and ran.err.startswith("OpenBLAS error: ")
-        assert ran.code in (0, 5) or ended_by_openblas, (kilobytes, ran.code, ran.err)
-        assert "Traceback" not in ran.err, (kilobytes, ran.err)
-        assert "bug" not in ran.err, (kilobytes, ran.err)
 
 
 def test_both_functions_are_called_at_the_same_time_if_there_are_two_workers():

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 
 from resvm_cli.data import _numbers
 from tests.misuse import (
-    array_arguments,
     assert_refused,
-    laid_out_otherwise,
-    of_other_kinds,
-    read_only,
 )
 
 
@@ -152,36 +148,6 @@ CALLS = {
         },
     ),
 }
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_of_other_kinds_are_refused_by_name(function, name):
-    for other in of_other_kinds(CALLS[function][1][name]):
-        if name != "labels" or other is not None:
-            assert_refused(CALLS, function, name, other, TypeError, "must be an array of")
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name):
-    for said, other in laid_out_otherwise(CALLS[function][1][name]):
-        assert_refused(CALLS, function, name, other, ValueError, f"must be {said}")
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_only_arrays_that_are_read_may_be_read_only(function, name):
-    call, arguments = CALLS[function]
-    fixed = read_only(arguments[name])
-    if name == "ends":
-        assert_refused(CALLS, function, name, fixed, ValueError, "must be writable")
-    else:
-        call(*{**arguments, name: fixed}.values())
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_of_other_lengths_are_refused_by_name(function, name):
-    whole = CALLS[function][1][name]
-    for other in (whole[:0], whole[:-1], np.append(whole, whole[-1:])):
-        assert_refused(CALLS, function, name, other, ValueError, "fit")
 
 
 @pytest.mark.parametrize("indptr", [[1, 1, 3], [0, -1, 3], [0, 3, 1], [0, 1, 4], [0, 2**62, 3]])

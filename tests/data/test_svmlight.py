@@ -31,11 +31,7 @@ from resvm_cli.data.svmlight import (
 from resvm_cli.errors import DataError, FileError
 from resvm_cli.rows import Rows
 from tests.misuse import (
-    array_arguments,
     assert_refused,
-    laid_out_otherwise,
-    of_other_kinds,
-    read_only,
 )
 from tests.programs import PATIENCE_SECONDS
 
@@ -536,36 +532,6 @@ def test_lines_are_kept_in_a_dict_alone():
     for other in (None, 3, b""):
         with pytest.raises(TypeError, match="lines must be a dict"):
             _svmlight.vectors(b"1\n", other, np.zeros(1), np.zeros(1, np.int64))
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_of_other_kinds_are_refused_by_name(function, name):
-    for other in of_other_kinds(CALLS[function][1][name]):
-        assert_refused(CALLS, function, name, other, TypeError, "must be an array of")
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_with_gaps_or_on_odd_addresses_are_refused_by_name(function, name):
-    for said, other in laid_out_otherwise(CALLS[function][1][name]):
-        assert_refused(CALLS, function, name, other, ValueError, f"must be {said}")
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_only_what_is_read_may_be_read_only(function, name):
-    call, arguments = CALLS[function]
-    fixed = read_only(arguments[name])
-    if name in ("text", "kinds"):
-        call(*{**arguments, name: fixed}.values())
-    else:
-        assert_refused(CALLS, function, name, fixed, ValueError, "must be writable")
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_of_other_lengths_are_refused_by_name(function, name):
-    whole = CALLS[function][1][name].reshape(-1)
-    if name != "text":
-        for other in (whole[:0], whole[:-1], np.append(whole, whole[-1:])):
-            assert_refused(CALLS, function, name, other, ValueError, "does not fit")
 
 
 @pytest.mark.parametrize("function", ["scan", "columns", "cells", "vectors"])

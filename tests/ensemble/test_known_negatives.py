@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC
 
 from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.decisions import choose_threshold
@@ -15,9 +14,6 @@ from resvm_cli.errors import ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run
-from resvm_cli.svm import smo
-from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.problem import Problem
 from tests.fitting import train_part
 
 RNG = np.random.default_rng(4)
@@ -32,26 +28,6 @@ def data(*sets, **settings):
 
 def plan_for(params, n_negatives=20):
     return resolve_defaults(params, 20, 50, 3, lambda: 1.0, rows_neg=n_negatives)
-
-
-def test_each_row_has_its_own_upper_bound_as_with_sample_weights_of_scikit_learn():
-    values = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    numbers = np.arange(90)
-    problem = Problem(
-        numbers[:20], numbers[20:], 1.5, 0.4, Kernel("rbf", 0.3), 1e-9, 100.0,
-        n_negative=20, c_neg=0.9,
-    )  # fmt: skip
-    bags = smo.Bags.from_parts([(numbers[:20], numbers[20:])], [problem.n_negative])
-    found = smo.solve(values, bags, [[problem]]).solution(0)
-    peer = SVC(kernel="precomputed", C=1.0, tol=1e-9).fit(
-        values, np.repeat([1, -1], [20, 70]), sample_weight=np.repeat([1.5, 0.4, 0.9], [20, 50, 20])
-    )
-    own = np.zeros(90)
-    own[found.support] = found.coefficients
-    expected = np.zeros(90)
-    expected[peer.support_] = peer.dual_coef_[0]
-    assert own == pytest.approx(expected, abs=1e-6)
-    assert -own[70:].min() == pytest.approx(0.9)  # some known negative is at its bound
 
 
 def test_known_negatives_leave_the_rows_of_p_and_u_in_a_bag_as_they_are():

@@ -19,11 +19,7 @@ from resvm_cli.svm import _blocks, kernels
 from resvm_cli.svm.products import kernel_products, kernel_values
 from resvm_cli.svm.support_vectors import LinearPool, Pool, SupportIndex
 from tests.misuse import (
-    array_arguments,
     assert_refused,
-    laid_out_otherwise,
-    of_other_kinds,
-    read_only,
 )
 from tests.programs import PATIENCE_SECONDS
 
@@ -432,129 +428,46 @@ CALLS = {
         {"indices": ROWS.indices, "values": ROWS.values, "statistics": np.zeros((6, 30))},
     ),
 }
-WRITTEN = {"block", "sums", "scratch", "marks", "matrix", "ranks", "statistics"}
-WRITTEN_BY = {("transpose", name) for name in ("column_starts", "lines", "line_values")}
-WRITTEN_BY |= {("solve", name) for name in ("coefficients", "rhos", "steps")}
-WRITTEN_BY |= {("follow", "values")}
-# features beyond the places are passed over, and of how many rows the numbers are is free
-OF_ANY_LENGTH = {("exp", "block"), ("multiply_tiles", "places"), ("multiply", "places")}
-OF_ANY_LENGTH |= {("add_rbf_tiles", "places"), ("mark", "numbers")}
+
+BEYOND = {
+    ("add", "starts"): [[-1, 2, 3], [0, 3, 2], [0, 2, 4]],
+    ("add", "members"): [[0, 1, 2], [0, -1, 1]],
+    ("add_rbf", "starts"): [[-1, 2, 3], [0, 3, 2], [0, 2, 4]],
+    ("add_rbf", "members"): [[0, 1, 2], [0, -1, 1]],
+    ("multiply_tiles", "starts"): [ROWS.indptr[::-1], ROWS.indptr + 1],
+    ("multiply_tiles", "places"): [[2] * 30],
+    ("add_rbf_tiles", "starts"): [ROWS.indptr + 1],
+    ("add_rbf_tiles", "places"): [[2] * 30],
+    ("add_rbf_tiles", "use_starts"): [[-1, 2, 3, 3, 3, 3, 3, 3, 3], [0, 2, 3, 3, 3, 3, 3, 3, 4]],
+    ("add_rbf_tiles", "members"): [[0, 1, 2]],
+    ("multiply", "starts"): [ROWS.indptr - 1],
+    ("multiply", "places"): [[2] * 30],
+    ("multiply", "column_starts"): [[0, 2, 1], [0, 1, 3], [0, -1, 2]],
+    ("multiply", "lines"): [[0, 3], [0, -1]],
+    ("mark", "starts"): [ROWS.indptr[::-1]],
+    ("mark", "indices"): [ROWS.indices + 1, ROWS.indices - 1],
+    ("mark", "numbers"): [[40], [-1]],
+    ("spread", "starts"): [ROWS.indptr + 1],
+    ("spread", "indices"): [ROWS.indices + 1],
+    ("spread", "numbers"): [[*range(39), 40]],
+    ("spread", "places"): [[30] * 30, [-1] * 30],
+    ("transpose", "starts"): [ROWS.indptr[::-1], ROWS.indptr + 1, [1, *ROWS.indptr[1:]]],
+    ("transpose", "indices"): [ROWS.indices + 1, ROWS.indices - 1],
+    ("summarize", "indices"): [ROWS.indices + 1, ROWS.indices - 1],
+    ("solve", "numbers"): [[2, 0, 1, 3, 2], [2, 0, -1, 2, 2]],
+    ("solve", "starts"): [[0, 6, 5], [0, 2, 4], [0, 0, 5], [1, 2, 5]],
+    ("solve", "n_positive"): [[3, 1], [1, -1]],
+    ("solve", "n_negative"): [[2, 0], [0, -1]],
+    ("follow", "curves"): [[0, 2], [-1, 0]],
+    ("follow", "starts"): [[-1, 2, 3], [0, 2, 4], [0, 0, 3], [0, 3, 2]],
+}  # fmt: skip
 
 
-def is_written(function, name):
-    return (name in WRITTEN or (function, name) in WRITTEN_BY) and (function, name) != (
-        "add",
-        "block",
-    )
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_of_other_types_are_rejected_by_name(function, name):
-    for other in of_other_kinds(CALLS[function][1][name]):
-        assert_refused(CALLS, function, name, other, TypeError, "must be an array of")
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_with_gaps_or_on_odd_addresses_are_rejected_by_name(function, name):
-    for said, other in laid_out_otherwise(CALLS[function][1][name]):
-        assert_refused(CALLS, function, name, other, ValueError, f"must be {said}")
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_only_arrays_that_are_read_may_be_read_only(function, name):
-    call, arguments = CALLS[function]
-    fixed = read_only(arguments[name])
-    if is_written(function, name):
-        assert_refused(CALLS, function, name, fixed, ValueError, "must be writable")
-    else:
-        call(*{**arguments, name: fixed}.values())
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_that_are_too_short_or_empty_are_rejected_by_name(function, name):
-    if (function, name) in OF_ANY_LENGTH:
-        return
-    whole = CALLS[function][1][name].reshape(-1)
-    for shorter in (whole[:-1], whole[:0]):
-        assert_refused(CALLS, function, name, shorter.copy(), ValueError, "fit")
-
-
-@pytest.mark.parametrize(("function", "name"), array_arguments(CALLS))
-def test_arrays_that_are_written_must_not_be_too_long(function, name):
-    longer = np.zeros(CALLS[function][1][name].size + 1, CALLS[function][1][name].dtype)
-    may_be_longer = {*OF_ANY_LENGTH, ("mark", "marks"), ("transpose", "column_starts")}
-    may_be_longer |= {("solve", "scratch")}
-    if is_written(function, name) and (function, name) not in may_be_longer:
-        assert_refused(CALLS, function, name, longer, ValueError, "fit")
-
-
-@pytest.mark.parametrize(
-    ("function", "name", "values"),
-    [
-        ("add", "starts", [-1, 2, 3]),
-        ("add", "starts", [0, 3, 2]),
-        ("add", "starts", [0, 2, 4]),
-        ("add", "members", [0, 1, 2]),
-        ("add", "members", [0, -1, 1]),
-        ("add_rbf", "starts", [-1, 2, 3]),
-        ("add_rbf", "starts", [0, 3, 2]),
-        ("add_rbf", "starts", [0, 2, 4]),
-        ("add_rbf", "members", [0, 1, 2]),
-        ("add_rbf", "members", [0, -1, 1]),
-        ("multiply_tiles", "starts", ROWS.indptr[::-1]),
-        ("multiply_tiles", "starts", ROWS.indptr + 1),
-        ("multiply_tiles", "places", [2] * 30),
-        ("add_rbf_tiles", "starts", ROWS.indptr + 1),
-        ("add_rbf_tiles", "places", [2] * 30),
-        ("add_rbf_tiles", "use_starts", [-1, 2, 3, 3, 3, 3, 3, 3, 3]),
-        ("add_rbf_tiles", "use_starts", [0, 2, 3, 3, 3, 3, 3, 3, 4]),
-        ("add_rbf_tiles", "members", [0, 1, 2]),
-        ("multiply", "starts", ROWS.indptr - 1),
-        ("multiply", "places", [2] * 30),
-        ("multiply", "column_starts", [0, 2, 1]),
-        ("multiply", "column_starts", [0, 1, 3]),
-        ("multiply", "column_starts", [0, -1, 2]),
-        ("multiply", "lines", [0, 3]),
-        ("multiply", "lines", [0, -1]),
-        ("mark", "starts", ROWS.indptr[::-1]),
-        ("mark", "indices", ROWS.indices + 1),
-        ("mark", "indices", ROWS.indices - 1),
-        ("mark", "numbers", [40]),
-        ("mark", "numbers", [-1]),
-        ("spread", "starts", ROWS.indptr + 1),
-        ("spread", "indices", ROWS.indices + 1),
-        ("spread", "numbers", [*range(39), 40]),
-        ("spread", "places", [30] * 30),
-        ("spread", "places", [-1] * 30),
-        ("transpose", "starts", ROWS.indptr[::-1]),
-        ("transpose", "starts", ROWS.indptr + 1),
-        ("transpose", "starts", [0, 5, 3, *ROWS.indptr[3:]]),
-        ("transpose", "starts", [1, *ROWS.indptr[1:]]),
-        ("transpose", "indices", ROWS.indices + 1),
-        ("transpose", "indices", ROWS.indices - 1),
-        ("summarize", "indices", ROWS.indices + 1),
-        ("summarize", "indices", ROWS.indices - 1),
-        ("solve", "numbers", [2, 0, 1, 3, 2]),
-        ("solve", "numbers", [2, 0, -1, 2, 2]),
-        ("solve", "starts", [0, 6, 5]),
-        ("solve", "starts", [0, 2, 4]),
-        ("solve", "starts", [0, 0, 5]),
-        ("solve", "starts", [1, 2, 5]),
-        ("solve", "n_positive", [3, 1]),
-        ("solve", "n_positive", [1, -1]),
-        ("solve", "n_negative", [2, 0]),
-        ("solve", "n_negative", [0, -1]),
-        ("follow", "curves", [0, 2]),
-        ("follow", "curves", [-1, 0]),
-        ("follow", "starts", [-1, 2, 3]),
-        ("follow", "starts", [0, 2, 4]),
-        ("follow", "starts", [0, 0, 3]),
-        ("follow", "starts", [0, 3, 2]),
-    ],
-)
-def test_numbers_that_point_beyond_an_array_are_rejected(function, name, values):
+@pytest.mark.parametrize(("function", "name"), BEYOND)
+def test_numbers_that_point_beyond_an_array_are_rejected(function, name):
     kind = CALLS[function][1][name].dtype
-    assert_refused(CALLS, function, name, np.array(values, kind), ValueError, "does not fit")
+    for values in BEYOND[function, name]:
+        assert_refused(CALLS, function, name, np.array(values, kind), ValueError, "does not fit")
 
 
 @pytest.mark.parametrize(

@@ -247,18 +247,3 @@ def test_fingerprints_are_left_as_they_are_by_auto_and_no_scaling_is_advised(nam
         assert ran.code == 0, ran.err
         assert "scale" not in ran.err
         assert json.loads((model / "manifest.json").read_text())["scalings"] == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_automatic_scaling_is_none_for_fingerprints(name, resvm, tmp_path):
-    """Features of very different ranges, where --scale auto would scale other kernels."""
-    numbers = counts(80, 0.5)
-    numbers[:, 0] *= 1000
-    write_svm(tmp_path / "pos.svm", numbers[:30])
-    write_svm(tmp_path / "unl.svm", numbers[30:])
-    for scale in ("auto", "none"):
-        more = ["-t", name, "--scale", scale, "--n-models", 3, "-o", tmp_path / scale]
-        ran = resvm(*train_arguments(tmp_path), *more)
-        assert ran.code == 0, ran.err
-    manifest = (tmp_path / "auto" / "manifest.json").read_bytes()
-    assert manifest == (tmp_path / "none" / "manifest.json").read_bytes()

@@ -18,7 +18,6 @@ from resvm_cli.parameters import Params
 from resvm_cli.ranking.scores import MemberResamples
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run
-from resvm_cli.storage.members import format_members
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.candidates import (
     MAX_SETTINGS,
@@ -32,7 +31,6 @@ from resvm_cli.tuning.candidates import (
 from resvm_cli.tuning.learn import learn
 from resvm_cli.tuning.space import default_space, parse_axis
 from tests.conftest import setting
-from tests.libsvm_oracle import predict_values
 
 RNG = np.random.default_rng(31)
 FEATURES = np.concatenate([RNG.normal(0.8, 1.0, (30, 5)), RNG.normal(0.0, 1.0, (120, 5))])
@@ -168,26 +166,6 @@ def test_members_are_numbered_through_all_settings(trained):
     assert len(set(bags)) == 12  # no two members share a random stream
 
 
-def test_its_mean_value_is_that_of_standardised_groups(trained, tmp_path):
-    machine = trained.ensemble
-    rows = Rows.from_dense(TEST)
-    columns = []
-    for number, text in enumerate(format_members(machine)):
-        (tmp_path / str(number)).write_bytes(text())
-        columns.append(predict_values(tmp_path / str(number), rows))
-    values = np.column_stack(columns)
-    found = Predictor(machine)
-    np.testing.assert_allclose(found.member_values(rows), values, atol=1e-10)
-    expected = sum(
-        group.weight
-        * (values[:, group.members.start : group.members.stop].mean(axis=1) - group.shift)
-        / group.spread
-        for group in machine.sections
-    ) / sum(group.weight for group in machine.sections)
-    np.testing.assert_allclose(found.decisions(rows).means, expected, atol=1e-9)
-    assert [group.weight for group in machine.sections] == [0.5, 0.3, 0.2]
-
-
 def test_groups_are_standardised_by_their_values_on_unlabeled_rows(trained):
     part, _ = learn(data(), Params(settings=tuple(SETTINGS), decision="mean", auto=False), Run())
     by_row = part.values.T
@@ -239,15 +217,6 @@ def test_resampled_means_are_those_of_the_members_drawn():
                     weight += group.weight
             expected = total / weight if weight else own[row]
             assert found[number, row] == pytest.approx(expected, rel=1e-5, abs=1e-6, nan_ok=True)
-
-
-def test_kernels_of_one_pool_do_not_depend_on_a_rows_neighbours(trained):
-    predictor = Predictor(trained.ensemble)
-    rows = Rows.from_dense(TEST)
-    whole = predictor.member_values(rows)
-    for number in (0, 7, 59):
-        alone = predictor.member_values(rows.slice(number, number + 1))
-        assert alone.tobytes() == whole[number : number + 1].tobytes()
 
 
 def test_far_rows_of_a_pool_of_several_kernels_come_from_differences():
