@@ -10,16 +10,10 @@ import pytest
 import resvm_cli
 from resvm_cli import threads as parallel
 from resvm_cli.api.functions import TUNED_OPTIONS
-from resvm_cli.ensemble.plan import resolve_defaults
 from resvm_cli.errors import ResvmError
 from resvm_cli.parameters import (
-    METHOD_TABLE,
-    RANKING_TABLE,
     SHARED_NAMES,
-    TRAINING_TABLE,
     TUNED_NAMES,
-    TUNING_TABLE,
-    Params,
 )
 from tests.fitting import ESTIMATORS, estimator
 
@@ -107,41 +101,6 @@ def test_estimators_refuse_bad_values_by_name(rows, method):
             needed = {k: v for k, v in NEEDS.get(name, {}).items() if k != "method"}
             model = ESTIMATORS[method](**few | needed | {name: value})
             assert_refused(lambda model=model: model.fit(*rows), name, value)
-
-
-def test_every_default_passes_its_own_check():
-    for table in (METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE, RANKING_TABLE):
-        for name, parameter in table.items():
-            assert parameter.name == name
-            if parameter.default is not None:
-                assert parameter.convert(parameter.default) == parameter.default
-
-
-@pytest.mark.parametrize(
-    ("words", "stored", "power"),
-    [
-        ("none", "none", None),
-        ("relevance", "relevance", 1.0),
-        ("relevance:2.0", "relevance:2", 2.0),
-        ("relevance:1.23456789", "relevance:1.23456789", 1.23456789),
-        ("relevance:1e-3", "relevance:0.001", 0.001),
-    ],
-)
-def test_words_keep_every_digit_of_their_number(words, stored, power):
-    assert METHOD_TABLE["feature_weights"].convert(words) == stored
-    params = Params(feature_weights=stored)
-    assert params.relevance_power == power
-    plan = resolve_defaults(params, 10, 20, 3, lambda: 1.0)
-    assert Params(feature_weights=plan.feature_weights).relevance_power == power
-
-
-NO_POWERS = [f"relevance:{text}" for text in ("", "0", "-1", "nan", "x", " ", "2:3")]
-
-
-@pytest.mark.parametrize("words", ["", ":2", "Relevance", "none:", "none:2", *NO_POWERS])
-def test_words_that_make_no_sense_are_refused(words):
-    with pytest.raises(ResvmError, match="`feature_weights` must be 'none', 'relevance' or"):
-        METHOD_TABLE["feature_weights"].convert(words)
 
 
 def test_tuning_chooses_some_parameters_and_takes_others_for_all_candidates():

@@ -258,31 +258,6 @@ def test_no_escape_sequence_reaches_the_terminal(problem, model, resvm, tmp_path
         assert b"\x1b" not in ran.out, (command, ran.out)
 
 
-@pytest.mark.parametrize("module", ["typer", "numpy"])
-def test_an_interrupt_while_modules_are_imported_is_no_traceback(module, model, resvm, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as in a terminal
-        "class Interrupting:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name == {module!r}:\n"
-        "            sys.meta_path.remove(self)\n"
-        "            signal.raise_signal(signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Interrupting())\n"
-    )
-    ran = resvm("inspect", model, env={"PYTHONPATH": str(tmp_path)})
-    assert ran.code == 130, ran.err
-    assert "Traceback" not in ran.err
-
-
-def test_a_library_that_cannot_be_loaded_is_exit_5():
-    script = "import sys; sys.modules['typer'] = None; from resvm_cli import __main__ as main"
-    ran = run(script_command(f"{script}; main.program()"))
-    assert (ran.code, ran.out) == (5, b"")
-    assert ran.err.startswith("resvm: error: cannot load a library: import of typer halted")
-    assert ran.err.endswith("\n  hint: is memory limited (ulimit -v)?\n")
-
-
 def test_too_little_memory_is_exit_5_with_advice(model):
     script = (
         "import sys; from resvm_cli.cli.app import main\n"

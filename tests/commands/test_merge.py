@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from resvm_cli.data.json_files import read_sealed, write_sealed
-from resvm_cli.errors import ResvmError
-from resvm_cli.run import Run
-from resvm_cli.tuning.learn import merge
 from tests.commands.test_train import snapshot
 from tests.conftest import SAMPLE, assert_exit, data_arguments, train_arguments
 from tests.programs import run_resvm, start_resvm, until
@@ -92,7 +86,7 @@ def test_a_finished_task_run_again_does_nothing_and_a_damaged_one_is_repaired(
 
 
 def test_parts_of_other_versions_are_refused(problem, resvm, tmp_path):
-    from tests.tuning.test_learn import _edit
+    from tests.storage.test_parts import _edit
 
     parts = parts_of(problem, 2, tmp_path, "--n-models", 4)
     _edit(parts[1] / "part.json", lambda header: header["description"]["versions"].update(resvm=""))
@@ -198,79 +192,6 @@ def test_what_is_no_part_is_left_alone(problem, resvm, tmp_path):
         ran = resvm(*train_arguments(problem), *more, "-o", tmp_path / "model")
         assert ran.code == 2
         assert snapshot(tmp_path / "model.part") == {"letters": b"mine"}
-
-
-def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
-    from resvm_cli.data.pu_input import TrainingInput
-    from resvm_cli.parameters import Params
-    from resvm_cli.tuning import training as job
-
-    source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
-    choice = Params(n_models=5, auto=False)
-    kept = []
-    for name, limit in (("short", job.LONG_WORK), ("long", 0.0)):
-        monkeypatch.setattr(job, "LONG_WORK", limit)
-
-        def look(stage, done, total):
-            kept.append((tmp_path / "long.part/part.json").exists())
-
-        job.train(source, choice, str(tmp_path / name), Run(on_progress=look))
-        assert any(kept) == (name == "long")
-    assert snapshot(tmp_path / "short") == snapshot(tmp_path / "long")
-
-
-STRANGE = (10**400, -1, 10**12, 0.5, 1e300, "x", None, [], {}, True, "missing")
-
-
-@pytest.mark.parametrize("value", STRANGE, ids=lambda value: str(value)[:8])
-def test_no_part_is_a_bug_even_with_a_digest(value, problem, tmp_path):
-    (part,) = parts_of(problem, 1, tmp_path, "--n-models", 2, "-q")
-    for name in ("part.json", "members/00000.json"):
-        whole = (part / name).read_bytes()
-        for path in places(read_sealed(str(part / name))):
-            content = read_sealed(str(part / name))
-            holder = content
-            for key in path[:-1]:
-                holder = holder[key]
-            if value == "missing":
-                del holder[path[-1]]
-            else:
-                holder[path[-1]] = value
-            write_sealed(str(part / name), content)
-            with suppress(ResvmError):
-                merge([str(part)], str(tmp_path / "m"), Run(), force=True)
-            (part / name).write_bytes(whole)
-
-
-def places(value: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
-    """Yield the path to every value inside a file; only the first two entries of a list."""
-    entries = list(value.items()) if isinstance(value, dict) else []
-    if isinstance(value, list):
-        entries = list(enumerate(value))[:2]
-    for key, entry in entries:
-        yield (*path, key)
-        yield from places(entry, (*path, key))
-
-
-def test_numbers_that_no_double_holds_are_damage(problem, tmp_path):
-    (part,) = parts_of(problem, 1, tmp_path, "--n-models", 2, "-q")
-    for body in (b'{"kind": 1e400}', b"[" * 100_000, b'{"kind": NaN}', b'{"a": 1, "a": 1}'):
-        digest = hashlib.sha256(body).hexdigest().encode()
-        (part / "part.json").write_bytes(body + b"\n" + digest + b"\n")
-        ran = run_resvm("merge", part, "-o", tmp_path / "m")
-        assert (ran.code, "part.json: damaged or edited" in ran.err) == (4, True), ran.err
-
-
-def test_a_part_with_a_damaged_member_is_not_merged(problem, resvm, tmp_path):
-    parts = parts_of(problem, 2, tmp_path, "--n-models", 5)
-    members = parts[0] / "members"
-    text = (members / "00000.model").read_bytes().replace(b"nr_class 2", b"nr_class 3")
-    (members / "00000.model").write_bytes(text)
-    record = read_sealed(str(members / "00000.json"))
-    record |= {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
-    write_sealed(str(members / "00000.json"), record)
-    assert_exit(resvm("merge", *parts, "-q", "-o", tmp_path / "m"), 4, "00000.model")
-    assert sorted(tmp_path.iterdir()) == parts
 
 
 @pytest.fixture(scope="module")

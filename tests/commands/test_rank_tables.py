@@ -15,7 +15,7 @@ from resvm_cli.parameters import Params, RankingParameters
 from resvm_cli.ranking.pipeline import rank
 from resvm_cli.run import Run
 from tests.commands.test_tables import columns_of
-from tests.tuning.test_tables import NAMES, ROWS, reading, write
+from tests.tuning.test_training import NAMES, ROWS, reading, write
 
 CHOICE = Params(n_models=25, kernel="linear", auto=False)
 

@@ -24,7 +24,7 @@ from resvm_cli.parameters import Params
 from resvm_cli.run import Run
 from resvm_cli.tuning.training import train
 from tests.conftest import SAMPLE
-from tests.tuning.test_tables import NAMES, ROWS, reading, write
+from tests.tuning.test_training import NAMES, ROWS, reading, write
 
 CHOICE = Params(n_models=4, auto=False)
 NEW = [row[:4] + row[5:] for row in ROWS[:40]]

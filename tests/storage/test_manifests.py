@@ -19,7 +19,7 @@ from resvm_cli.run import Run
 from resvm_cli.storage.model import load_with_out_of_bag, read_manifest
 from resvm_cli.tuning.training import train
 from tests.conftest import assert_exit
-from tests.tuning.test_tables import ROWS, reading, write
+from tests.tuning.test_training import ROWS, reading, write
 
 
 def write_manifest(model: Path, manifest: dict) -> None:

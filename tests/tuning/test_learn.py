@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from resvm_cli.ensemble.oob import OutOfBagSample, stored_values
 from resvm_cli.ensemble.plan import Plan, resolve_defaults
 from resvm_cli.ensemble.resource_budget import ResourceBudget
 from resvm_cli.ensemble.train import Trainer
-from resvm_cli.errors import ModelError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run, as_ranges
@@ -151,138 +149,6 @@ def test_threads_that_share_the_judged_rows_change_no_value(name):
         assert stored_values(ensemble, rows, absent, 7, workers).tobytes() == expected.tobytes()
 
 
-def test_a_part_is_continued_where_it_stopped(tmp_path):
-    params = Params(n_models=10, n_unl=20)
-    path = tmp_path / "part"
-    assert train_members(data(), [setting(params)], range(10), str(path), Run()) == 10
-    finished = files(path)
-    for number in (2, 3, 9):
-        (path / f"members/{number:05d}.json").unlink()
-    (path / "members/00003.model").write_bytes(b"half")
-    assert train_members(data(), [setting(params)], range(10), str(path), Run()) == 3
-    assert files(path) == finished
-    assert train_members(data(), [setting(params)], range(10), str(path), Run()) == 0
-
-
-@pytest.mark.parametrize(
-    ("other", "word"),
-    [
-        ({"seed": 1}, "seed"),
-        ({"n_unl": 21}, "groups"),
-        ({"kernel": "linear"}, "groups"),
-        ({"features": FEATURES * 2}, "data"),
-        ({"scale": "maxabs"}, "groups, scalings"),
-        ({"groups": np.arange(N_POS + N_UNL) // 2}, r"data\.groups"),
-        ({"scale": "quantile"}, "groups"),
-        ({"feature_weights": "relevance"}, "groups"),
-    ],
-)
-def test_parts_of_different_models_are_not_joined(other, word, tmp_path):
-    settings = {name: other.pop(name) for name in ("features", "scale", "groups") if name in other}
-    asked = {"n_models": 4, "n_unl": 20} | other
-    plain, changed = (setting(Params(**one)) for one in ({"n_models": 4, "n_unl": 20}, asked))
-    train_members(data(), [plain], range(2), str(tmp_path / "a"), Run())
-    train_members(data(**settings), [changed], range(2, 4), str(tmp_path / "b"), Run())
-    with pytest.raises(ModelError, match=f"different models: .*{word}"):
-        merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), Run())
-    assert not (tmp_path / "m").exists()
-
-
-def test_gaps_and_overlaps_are_named(tmp_path):
-    params = Params(n_models=12, n_unl=20)
-    for name, members in (("a", range(3)), ("b", range(4, 8)), ("c", range(6, 9))):
-        train_members(data(), [setting(params)], members, str(tmp_path / name), Run())
-    a, b, c = (str(tmp_path / name) for name in "abc")
-    with pytest.raises(ModelError, match=r"5 of 12 members are missing: 3,8-11"):
-        merge([a, b], str(tmp_path / "m"), Run())
-    with pytest.raises(ModelError, match="at member 6, but another part has members up to 7"):
-        merge([a, b, c], str(tmp_path / "m"), Run())
-
-
-def test_another_machine_is_noted_and_joined(tmp_path):
-    params = Params(n_models=4, n_unl=20)
-    for name, members in (("a", range(2)), ("b", range(2, 4))):
-        train_members(data(), [setting(params)], members, str(tmp_path / name), Run())
-    _edit(
-        tmp_path / "b/part.json",
-        lambda header: header["description"].update(numeric_fingerprint="0123456789abcdef"),
-    )
-    notes: list[str] = []
-    merge(
-        [str(tmp_path / "a"), str(tmp_path / "b")],
-        str(tmp_path / "m"),
-        Run(on_message=lambda kind, text: notes.append(text)),
-    )
-    assert "numeric_fingerprint" in notes[0]
-
-
-@pytest.mark.parametrize("name", ["part.json", "members/00001.json", "members/00001.model"])
-@pytest.mark.parametrize("change", ["flip", "cut", "append", "gone"])
-def test_a_damaged_part_is_refused_by_name(name, change, tmp_path):
-    params = Params(n_models=2, n_unl=20)
-    train_members(data(), [setting(params)], range(2), str(tmp_path / "a"), Run())
-    path = tmp_path / "a" / name
-    content = path.read_bytes()
-    if change == "gone":
-        path.unlink()
-    else:
-        flipped = content[:40] + bytes([content[40] ^ 1]) + content[41:]
-        path.write_bytes({"flip": flipped, "cut": content[:-9], "append": content + b" "}[change])
-    expected = "members are missing" if (change, name[-5:]) == ("gone", ".json") else name
-    if (change, name) == ("gone", "part.json"):
-        expected = "part.json"
-    with pytest.raises(ModelError, match=expected):
-        merge([str(tmp_path / "a")], str(tmp_path / "m"), Run())
-    assert not (tmp_path / "m").exists()
-
-
-@pytest.mark.parametrize("encoding", [{}, {"columns": 3}, {"features": ["a", "a"]}])
-def test_a_part_with_a_damaged_encoding_is_refused(encoding, tmp_path):
-    params = Params(n_models=2, n_unl=20)
-    train_members(data(), [setting(params)], range(2), str(tmp_path / "a"), Run())
-    _edit(tmp_path / "a/part.json", lambda header: header["description"].update(encoding=encoding))
-    with pytest.raises(ModelError, match=r"part\.json"):
-        merge([str(tmp_path / "a")], str(tmp_path / "m"), Run())
-
-
-def test_a_member_with_another_number_is_refused_and_trained_again(tmp_path):
-    settings, path = [setting(Params(n_models=2, n_unl=20))], tmp_path / "a"
-    train_members(data(), settings, range(2), str(path), Run())
-    finished, member = files(path), path / "members/00001.model"
-    text = member.read_bytes()
-    at = text.rindex(b"1")
-    member.write_bytes(text[:at] + b"2" + text[at + 1 :])  # still undamaged
-    with pytest.raises(ModelError, match=r"00001\.model: changed"):
-        merge([str(path)], str(tmp_path / "m"), Run())
-    assert train_members(data(), settings, range(2), str(path), Run()) == 1
-    assert files(path) == finished
-
-
-def test_parts_that_scored_other_rows_out_of_bag_are_not_joined(tmp_path):
-    params = Params(n_models=4, n_unl=20)
-    for name, members in (("a", range(2)), ("b", range(2, 4))):
-        train_members(data(), [setting(params)], members, str(tmp_path / name), Run())
-    _edit(tmp_path / "b/part.json", lambda header: header["judged"][1].reverse())
-    with pytest.raises(ModelError, match="different models: out-of-bag rows differ"):
-        merge([str(tmp_path / "a"), str(tmp_path / "b")], str(tmp_path / "m"), Run())
-
-
-@pytest.mark.parametrize("number", [-1, 2**53, 1.0, True, None])
-def test_judged_rows_that_are_no_row_numbers_are_refused(number, tmp_path):
-    params = Params(n_models=2, n_unl=20)
-    train_members(data(), [setting(params)], range(2), str(tmp_path / "a"), Run())
-    _edit(tmp_path / "a/part.json", lambda header: header["judged"][1].append(number))
-    with pytest.raises(ModelError, match=r"part\.json"):
-        merge([str(tmp_path / "a")], str(tmp_path / "m"), Run())
-
-
-def test_another_part_is_not_written_over(tmp_path):
-    params = Params(n_models=4, n_unl=20)
-    train_members(data(), [setting(params)], range(2), str(tmp_path / "a"), Run())
-    with pytest.raises(ParameterError, match="part of another model"):
-        train_members(data(), [setting(params)], range(3), str(tmp_path / "a"), Run())
-
-
 def test_what_travels_to_workers_pickles():
     given = data()
     whole = Plan.resolve(Params(n_models=3), given)
@@ -312,15 +178,6 @@ def test_what_travels_to_workers_pickles():
 def test_ranges_are_written_as_array_jobs_take_them():
     assert as_ranges([3, 7, 8, 9]) == "3,7-9"
     assert as_ranges([0]) == "0"
-
-
-def _edit(path: Path, change) -> None:
-    import hashlib
-
-    header = json.loads(path.read_bytes().split(b"\n")[0])
-    change(header)
-    body = json.dumps(header)
-    path.write_text(f"{body}\n{hashlib.sha256(body.encode()).hexdigest()}\n")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""P and U from tables have the same rows as the files that convert writes."""
+"""Training from files: tables give the model of converted files; long work is kept."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from resvm_cli.run import Run, Share
 from resvm_cli.storage.model import load_model
 from resvm_cli.tuning.learn import merge
 from resvm_cli.tuning.training import train, train_share
+from tests.commands.test_train import snapshot
 
 RNG = np.random.default_rng(5)
 N = 120
@@ -329,3 +330,22 @@ def test_sparse_matrices_are_read_like_their_text(tmp_path):
         trained(tmp_path / ending, TrainingInput(**files))
     assert members(tmp_path / "npz") == members(tmp_path / "svm")
     assert load_model(str(tmp_path / "npz")).encoding is None
+
+
+def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
+    from resvm_cli.data.pu_input import TrainingInput
+    from resvm_cli.parameters import Params
+    from resvm_cli.tuning import training as job
+
+    source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
+    choice = Params(n_models=5, auto=False)
+    kept = []
+    for name, limit in (("short", job.LONG_WORK), ("long", 0.0)):
+        monkeypatch.setattr(job, "LONG_WORK", limit)
+
+        def look(stage, done, total):
+            kept.append((tmp_path / "long.part/part.json").exists())
+
+        job.train(source, choice, str(tmp_path / name), Run(on_progress=look))
+        assert any(kept) == (name == "long")
+    assert snapshot(tmp_path / "short") == snapshot(tmp_path / "long")
