@@ -232,7 +232,8 @@ def size_of(what: str) -> int:
     kind, _, which = what.partition(" of ")
     if kind == "options":
         options = COMMAND_LINE.commands[which].params
-        return sum(option.param_type_name == "option" for option in options)
+        names = [option.name for option in options if option.param_type_name == "option"]
+        return len(set(names) - {"help_all"})
     modules = [path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
     if kind == "modules":
         return len(modules)

@@ -33,7 +33,7 @@ def test_the_command_line_shows_parameters_as_options(message, options):
     [
         "n_pos is no parameter here",
         "a column '`age`' of a dump",
-        "`resvm train --help` lists all options",
+        "`resvm train --help-all` lists all options",
         "`drop='back\\\\slash'`",
         "``n_pos",
     ],

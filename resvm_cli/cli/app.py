@@ -18,17 +18,20 @@ from typer.main import get_command
 from resvm_cli import __version__
 from resvm_cli import threads as parallel
 from resvm_cli.cli import terminal
-from resvm_cli.cli.option_groups import add_config, arrange, forbid_overwriting_inputs
+from resvm_cli.cli.option_groups import (
+    add_config,
+    arrange,
+    forbid_overwriting_inputs,
+    shorten_help,
+)
 from resvm_cli.cli.values import UsageError, explain_usage_error
 from resvm_cli.data.atomic import remove_unfinished
 from resvm_cli.data.streams import guard_stdout
 from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.run import output_is_done, signal_arrived
 
-COMMANDS = (  # in the order of --help
-    *("train", "merge", "predict", "tune", "score", "rank", "inspect", "simulate"),
-    *("check", "convert"),
-)
+EVERYDAY = ("rank", "train", "predict", "score", "inspect")
+COMMANDS = (*EVERYDAY, "tune", "check", "convert", "merge", "simulate")  # in the order of --help
 DEBUG = "--debug"
 
 
@@ -75,7 +78,9 @@ def app_of(names: Sequence[str]) -> typer.Typer:
     )
     app.callback()(resvm)
     for name in names:
-        app.command()(getattr(import_module(f"resvm_cli.commands.{name}"), name))
+        panel = "Everyday commands" if name in EVERYDAY else "Other commands"
+        command = getattr(import_module(f"resvm_cli.commands.{name}"), name)
+        app.command(rich_help_panel=panel)(command)
     return app
 
 
@@ -84,6 +89,7 @@ def command_line(names: Sequence[str]) -> Any:
     program: Any = get_command(app_of(names))
     for name, command in program.commands.items():
         add_config(command, name, COMMANDS)
+        shorten_help(command)
         arrange(command.params)
         forbid_overwriting_inputs(command)
     return program
@@ -98,6 +104,15 @@ def _commands_to_import(arguments: Sequence[str]) -> Sequence[str]:
     return arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
 
 
+def _with_help(arguments: list[str]) -> list[str]:
+    """Read ``help``, ``help COMMAND`` and ``version`` as the options of these names."""
+    if arguments in ([], ["help"]):
+        return ["--help"]
+    if arguments[0] == "help":
+        return [*arguments[1:], "--help"]
+    return ["--version"] if arguments == ["version"] else arguments
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
     signal_arrived(number)
@@ -110,7 +125,7 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _interrupt)
-    arguments = sys.argv[1:] or ["--help"]
+    arguments = _with_help(sys.argv[1:])
     try:
         # set the program name, even for python -m resvm_cli
         code = command_line(_commands_to_import(arguments))(

@@ -42,7 +42,14 @@ PATH = re.compile(r"\b(FILE|DIR|MAP|MODEL|PART|PREDICTIONS)\b")  # metavars of p
 RUNNING, ADVANCED = "Running", "Advanced"
 LAST = (RUNNING, ADVANCED)
 CONFIG = "config"
-NOT_IN_FILES = (CONFIG, "help")
+NOT_IN_FILES = (CONFIG, "help", "help_all")
+MAX_SHOWN = 25  # a command with more options shows only these with --help
+EVERYDAY = {
+    *("positives", "unlabeled", "data", "positive_label", "positive_ids", "id_column"),
+    *("label_column", "smiles_column", "missing", "output", "form", "html", "show", "annotate"),
+    *("save_model", "json", "audit", "top", "fdr", "next", "why", "model", "params", "kernel"),
+    *("method", "n_models", "no_auto", "metric", "seed", "jobs", "quiet", "help_all"),
+}
 EXPECTED = {"integer": "an integer", "int": "an integer", "float": "a number"}
 EXPECTED["boolean"] = "true or false"
 TYPES = {"integer": int, "number": float, "flag": bool}  # all other kinds are text
@@ -248,6 +255,40 @@ def _label(option: Any) -> str:
 def panel_of(option: Any) -> str:
     """Return the --help heading of an option; empty for an argument."""
     return getattr(option, "rich_help_panel", None) or ""
+
+
+def shorten_help(command: Any) -> None:
+    """Let --help show the everyday options of a command that has many; add --help-all."""
+    show = command.format_help
+    options = [option for option in command.params if option.param_type_name == "option"]
+    rare = [option for option in options if option.name not in EVERYDAY]
+    rare = rare if len(options) > MAX_SHOWN else []
+
+    def show_everyday(context: Any, formatter: Any) -> None:
+        for option in rare:
+            option.hidden = True
+        if rare:
+            command.epilog = f"`{context.command_path} --help-all` lists {len(rare)} more options."
+        show(context, formatter)
+
+    def show_all(context: Any, option: Any, wanted: bool) -> None:
+        del option
+        if wanted:
+            show(context, context.make_formatter())
+            raise typer.Exit
+
+    command.format_help = show_everyday
+    option = TyperOption(
+        param_decls=["--help-all"],
+        help="Show all options.",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show_all,
+        rich_help_panel=RUNNING,
+    )
+    option.rich_help_panel = RUNNING
+    command.params.append(option)
 
 
 def add_config(command: Any, table: str, tables: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ The engine's messages name parameters in backticks, as in Python; here they beco
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -33,6 +34,7 @@ SPECIAL = {
     "feature_map": "--map",
     "intervals=False": "--no-interval",
 }
+RED, YELLOW = "31", "33"
 QUOTES = ("'", '"')
 FIRST_HEARTBEAT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
@@ -56,11 +58,13 @@ def _spelled_out(character: str) -> str:
     return character
 
 
-def say(text: str) -> None:
-    """Print a line on stderr; a closed stderr is ignored."""
+def say(text: str, color: str = "", name: str = "") -> None:
+    """Print a line on stderr, its name first, in color on a terminal; ignore a closed stderr."""
     if sys.stderr is not None:
         with suppress(OSError):
-            print(harmless(text), file=sys.stderr, flush=True)  # noqa: T201
+            if color and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
+                name = f"\x1b[{color}m{name}\x1b[0m"
+            print(name + harmless(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def in_options(text: str) -> str:
@@ -93,7 +97,7 @@ def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = ()) -> list[s
 
 def say_row(name: str, text: str) -> None:
     """Print a line of a summary on stderr: its name, then its text."""
-    say(f"{name:>10}  {text}")
+    say(f"  {text}", YELLOW if name == "warning" else "", f"{name:>10}")
 
 
 def announce_stdin() -> None:
@@ -103,7 +107,7 @@ def announce_stdin() -> None:
 
 
 def show_error(error: ResvmError) -> None:
-    say(f"resvm: error: {in_options(error.message)}")
+    say(f" {in_options(error.message)}", RED, "resvm: error:")
     if error.hint:
         say(f"  hint: {in_options(error.hint)}")
 

@@ -31,10 +31,6 @@ OF_LIBSVM = {
 FILES = (  # instead of svm-train train.svm model
     "files are options: -P pos.svm -U unl.svm -o model, or --data train.svm --positive-label 1"
 )
-TEXT_LABEL = (  # instead of a number: the file is probably a table
-    "labels in svmlight files are numbers; if the file is a table:"
-    " resvm convert FILE --label-column COLUMN --positive-label LABEL -P pos.svm -U unl.svm"
-)
 
 
 def completer(*names: str) -> Callable[[str], list[str]]:
@@ -149,8 +145,7 @@ def explain_usage_error(
     command = " ".join(words) if error.ctx is None else error.ctx.command_path
     message = error.format_message()
     hint = OF_LIBSVM.get(getattr(error, "option_name", ""))
-    if hint is None and getattr(error, "param", None) and error.param.name == "positive_label":
-        hint = TEXT_LABEL
     if hint is None and "unexpected" in message and words[-1] in ("train", "tune", "rank"):
         hint = FILES
-    return CommandLineError(message, hint or f"`{command} --help` lists all options")
+    shown = f"`{command} --help{'-all' * (' ' in command)}` lists all options"
+    return CommandLineError(message, hint or shown)

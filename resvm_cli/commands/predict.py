@@ -189,7 +189,7 @@ def predict_rows(
     """Score every row of the source and write one line per row, in order; return a summary."""
     from resvm_cli.data.atomic import output
     from resvm_cli.data.inputs import RowInput
-    from resvm_cli.data.notes import notes_on_prediction, unlike_training
+    from resvm_cli.data.notes import notes_on_prediction, notes_on_rows, unlike_training
     from resvm_cli.data.predictions import Annotation, format_header
     from resvm_cli.data.streams import Source, comes_at_once
     from resvm_cli.storage.model import load_with_out_of_bag
@@ -232,8 +232,10 @@ def predict_rows(
         if note := unlike_training(n_unlike, n_rows):
             run.warn(note)
         if rows.features is not None:
-            for note in notes_on_prediction(rows.features):
+            for note in notes_on_rows(rows.features, "the model"):
                 run.warn(note)
+            for note in notes_on_prediction(rows.features):
+                run.note(note)
     known = scorer.usual is not None
     return {
         "n_rows": n_rows,

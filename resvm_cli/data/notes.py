@@ -175,7 +175,6 @@ def notes_on_prediction(table: TableFeatures) -> Iterator[str]:
     if table.ignored:
         names = listed(table.ignored, SHOWN)
         yield f"{table.table.name}: columns that the model does not use were ignored: {names}"
-    yield from notes_on_rows(table, "the model")
     filled = [f"{name} in {count:,}" for name, count in table.n_missing.items() if count]
     if filled and not table.n_dropped:
         how = "as in training" if table.map.missing in (None, table.missing) else "with 0"
@@ -195,7 +194,8 @@ def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterat
             text += f"; to use it as row ids: `id_column={name!r}`"
         yield text
     for table in tables:
-        yield from notes_on_prediction(table) if known else notes_on_rows(table, "the model")
+        yield from notes_on_rows(table, "the model")
+        yield from notes_on_prediction(table) if known else ()
 
 
 def remark_on_categories(table: TableFeatures) -> str | None:

@@ -54,7 +54,7 @@ def test_each_estimator_has_the_parameters_of_its_method(kind):
 
 
 def test_parameters_are_the_options_of_train_and_predict(resvm):
-    shown = resvm("train", "--help").out.decode() + resvm("predict", "--help").out.decode()
+    shown = resvm("train", "--help-all").out.decode() + resvm("predict", "--help-all").out.decode()
     own = {"random_state", "n_jobs", "oob", "auto", "positive_label", "negative_label"}
     for kind in KINDS:
         for name in set(kind().get_params()) - own:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from resvm_cli import __version__
+from resvm_cli.cli.app import COMMANDS, command_line
+from resvm_cli.cli.option_groups import EVERYDAY
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import (
     run,
@@ -89,16 +92,36 @@ def test_a_command_imports_no_other_command(model):
     assert imported == "['inspect']"
 
 
-def test_the_version(resvm):
-    ran = resvm("--version")
+@pytest.mark.parametrize("word", ["--version", "version"])
+def test_the_version(word, resvm):
+    ran = resvm(word)
     assert (ran.code, ran.out.decode()) == (0, f"resvm {__version__}\n")
 
 
-def test_help_is_on_stdout_and_lists_the_commands(resvm):
-    for flag in ("-h", "--help"):
-        ran = resvm(flag)
-        assert ran.code == 0
-        assert all(name in ran.out.decode() for name in ("train", "predict", "inspect"))
+@pytest.mark.parametrize("words", [["-h"], ["--help"], ["help"], []])
+def test_help_is_on_stdout_and_lists_everyday_commands_first(words, resvm):
+    ran = resvm(*words)
+    assert ran.code == 0
+    listed = ran.out.decode().partition("Everyday commands")[2]
+    places = [re.search(rf"\b{name} ", listed).start() for name in COMMANDS]
+    assert places == sorted(places)
+
+
+def test_help_shows_everyday_options_and_help_all_shows_all(resvm):
+    short, same, full = (
+        set(re.findall(r"(?<![\w-])--[a-z-]+", resvm(*words).out.decode()))
+        for words in (["rank", "--help"], ["help", "rank"], ["rank", "--help-all"])
+    )
+    assert short == same
+    assert {"--positive-ids", "--html", "--help-all"} < short < full
+    assert full - short > {"--ids-file", "--cluster", "--no-header"}
+    assert "--weights" in resvm("inspect", "--help").out.decode()
+
+
+def test_every_everyday_option_is_one_of_a_command():
+    commands = command_line(COMMANDS).commands.values()
+    names = {option.name for command in commands for option in command.params}
+    assert EVERYDAY - names <= {"show", "save_model"}  # of rank
 
 
 def test_help_into_nowhere_has_the_usual_exit_codes():

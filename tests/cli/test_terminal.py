@@ -6,13 +6,14 @@ import io
 import json
 import os
 import pty
+import sys
 from contextlib import suppress
 
 import pytest
 
 from resvm_cli.cli import terminal as module
 from resvm_cli.cli.options import command_run
-from resvm_cli.cli.terminal import aligned, print_json
+from resvm_cli.cli.terminal import aligned, print_json, say_row
 from tests.programs import script_command, started
 
 TEXT = "`n_pos` is 3: try `scale='auto'`"
@@ -31,6 +32,18 @@ def test_warnings_and_notes_name_options_and_quiet_leaves_warnings(quiet, capsys
         run.warn("try `scale='auto'`")
     note = "" if quiet else "      note  --n-pos is 3\n"
     assert capsys.readouterr().err == note + "   warning  try --scale auto\n"
+
+
+def test_only_a_terminal_sees_colors(monkeypatch, capsys):
+    say_row("warning", "a")
+    assert capsys.readouterr().err == "   warning  a\n"
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    say_row("warning", "a\x1b")
+    say_row("note", "b")
+    monkeypatch.setenv("NO_COLOR", "1")
+    say_row("warning", "c")
+    text = "\x1b[33m   warning\x1b[0m  a\\x1b\n      note  b\n   warning  c\n"
+    assert sys.stderr.getvalue() == text
 
 
 def test_columns_of_a_table_are_aligned():

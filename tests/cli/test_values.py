@@ -66,17 +66,12 @@ def refusal(line: str) -> CommandLineError:
         (
             "train --foo",
             "No such option: --foo (Possible options: --force)",
-            "`resvm train --help`",
+            "`resvm train --help-all`",
         ),
-        ("train -j 0", "Invalid value for '-j' / '--jobs': 0 is not", "`resvm train --help`"),
-        (
-            "score --labels d.csv --positive-label hit",
-            "Invalid value for '--positive-label': 'hit' is not a valid float.",
-            "labels in svmlight files are numbers; if the file is a table: resvm convert",
-        ),
-        ("train -j", "Option '-j' requires an argument.", "`resvm train --help`"),
-        ("predict", "Missing argument 'MODEL'.", "`resvm predict --help` lists all options"),
-        ("simulate x y", "Got unexpected extra argument(s) (x y)", "`resvm simulate --help`"),
+        ("train -j 0", "Invalid value for '-j' / '--jobs': 0 is not", "`resvm train --help-all`"),
+        ("train -j", "Option '-j' requires an argument.", "`resvm train --help-all`"),
+        ("predict", "Missing argument 'MODEL'.", "`resvm predict --help-all` lists all options"),
+        ("simulate x y", "Got unexpected extra argument(s) (x y)", "`resvm simulate --help-all`"),
         (
             "train -t 2 -c 10 train.svm model",
             "Got unexpected extra argument(s)",

@@ -40,7 +40,14 @@ def options_by_command() -> dict[str, set[str]]:
 
 
 OPTIONS = options_by_command()
-OF_RESVM = {"--version", "--debug", "--help", "--install-completion", "--show-completion"}
+OF_RESVM = {
+    "--version",
+    "--help-all",
+    "--debug",
+    "--help",
+    "--install-completion",
+    "--show-completion",
+}
 ANY = OF_RESVM.union(*OPTIONS.values())
 
 

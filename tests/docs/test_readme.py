@@ -93,7 +93,7 @@ def test_every_option_is_documented_and_every_help_has_an_example(command, resvm
     page = (DOCS / "commands" / f"{command}.md").read_text()
     assert page.startswith(f"# resvm {command}\n\n## Example\n\n```console\n")
     page += (DOCS / "commands" / "options.md").read_text()
-    shown = resvm(command, "--help").out.decode()
+    shown = resvm(command, "--help-all").out.decode()
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", shown)) - {"--help"}
     assert {option for option in options if option not in page} == set()
     assert re.search(rf"• .*resvm {command} ", shown)

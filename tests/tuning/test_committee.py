@@ -143,7 +143,7 @@ def test_a_committee_is_of_six_settings_with_the_same_number_of_members(resvm):
     assert [one.trial.number for one in found] == [7, 6, 5, 4, 3, 2]
     assert [one.n_models for one in found] == [SETTING_MEMBERS] * MAX_SETTINGS
     assert f"{MAX_SETTINGS} with --search informed, else 1" in " ".join(
-        resvm("tune", "--help").out.decode().split()
+        resvm("tune", "--help-all").out.decode().split()
     )
 
 
