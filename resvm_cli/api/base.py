@@ -407,7 +407,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         else:
             rows = TrainingRows(data.positives, part.unlabeled, part.drawn, data.groups())
             mask = UnseenMask(part.problems, rows)
-            scorer = OutOfBagScorer(self._predictor, mask, n_pos, rule, run, break_ties=False)
+            scorer = OutOfBagScorer(self._predictor, mask, n_pos, rule, run, to_rank=False)
             if plan.method == "resvm":
                 known, numbers = scorer.positives(data.positives, None), order[:n_pos]
                 values[numbers], members[numbers] = known.values, known.n_members

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -152,7 +153,7 @@ class UnseenMask:
 
     def __init__(self, problems: Iterable[Problem], training_rows: TrainingRows) -> None:
         self._training_rows = training_rows
-        problems = list(problems)
+        self._problems = problems = list(problems)
         self._contents = _SeenIndex([training_rows.bag_contents(problem) for problem in problems])
         self._groups: _SeenIndex | None = None
         if training_rows.groups is not None:
@@ -165,6 +166,25 @@ class UnseenMask:
     def unseen(self, numbers: IntArray, rows: Rows) -> BoolArray:
         """Return a rows x members mask: true if the member has not seen the row."""
         return self._unseen(numbers, self._training_rows.contents(numbers, rows))
+
+    def scorers(self, numbers: IntArray, rows: Rows) -> tuple[BoolArray, IntArray]:
+        """Return a rows x members mask of the members to rank by, and how many are out of bag.
+
+        A row of U that no member scores out of bag is ranked by all members whose bag lacks the row
+        itself, even if it contains an identical row, or else by all members.
+        """
+        mask = self.unseen(numbers, rows)
+        counts: IntArray = mask.sum(axis=1)
+        lacking = np.flatnonzero((counts == 0) & (numbers >= self._training_rows.n_positives))
+        if len(lacking):
+            mask[lacking] = self._without_row.unseen(numbers[lacking])
+            mask[lacking[~mask[lacking].any(axis=1)]] = True
+        return mask, counts
+
+    @cached_property
+    def _without_row(self) -> _SeenIndex:
+        first = self._training_rows.n_positives
+        return _SeenIndex([distinct(problem.unlabeled + first) for problem in self._problems])
 
     def all_unseen(self) -> BoolArray:
         """Return the mask for P and for the rows of U among the training rows."""

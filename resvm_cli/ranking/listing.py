@@ -37,7 +37,10 @@ NEAR_TIE = 0.01  # in units of the last digit; far above rounding errors
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """Rows in order of rank; values are nan if every member has seen the row."""
+    """Rows in order of rank.
+
+    If every member has seen a row, ``n_members`` is 0; if it is a row of P, its value is nan.
+    """
 
     ids: list[str]
     known: npt.NDArray[np.bool_]
@@ -204,7 +207,7 @@ class Recovery:
         values = known.values[known.scored]
         if not len(values):
             return None
-        ascending = np.sort(unlabeled.values[unlabeled.scored])
+        ascending = np.sort(unlabeled.values)
         up_to = np.searchsorted(ascending, values, "right")
         return cls(len(ascending) - up_to, up_to - np.searchsorted(ascending, values, "left"))
 

@@ -61,6 +61,8 @@ SEEN_BY_ALL = "bagging trains every member on all of P, so none can score known 
 
 USE_RESVM = "use `method='resvm'`, which resamples P as well as U"
 
+UNSURE = "are ranked by members that have seen rows like them, and marked by 0 members"
+
 ONE_MODEL = "cwsvm is a single model that has seen every row, so it has no out-of-bag values"
 
 
@@ -233,7 +235,7 @@ def _ranked(
             wanted.contamination_unl,
             REPLICATES,
             plan.seed,
-            None if tested is None else tested.ranked(unlabeled.values),
+            None if tested is None else tested.ranked(unlabeled),
             sampled=not plan.rows_neg,  # with known negatives, P contains tested rows
         )
 
@@ -256,8 +258,9 @@ def _ranked(
         )
     if n_unscored:
         run.warn(
-            f"{n_unscored:,} of {n_listed:,} rows, or their groups, are in every bag, so they"
-            " are listed last, without a value; to score them, use smaller bags or more members"
+            f"{n_unscored:,} of {n_listed:,} rows, or rows like them, are in every bag, so they"
+            f" {'are listed last' if wanted.audit else UNSURE}; to score them out of bag, use"
+            " smaller bags or more members"
         )
     negatives = None
     if wanted.fdr is not None and plan.rows_neg:

@@ -114,14 +114,14 @@ class Outcomes:
         positive = [outcomes[row_id][0] for row_id in number_of]
         return cls(np.array([*number_of.values()], np.int64), np.array(positive, bool))
 
-    def ranked(self, unlabeled: FloatArray) -> RankedOutcomes | None:
-        """Return the tested rows that have a value; None if there are none."""
-        scored = ~np.isnan(unlabeled)
+    def ranked(self, unlabeled: OutOfBagScores) -> RankedOutcomes | None:
+        """Return the tested rows that have an out-of-bag value; None if there are none."""
+        scored = unlabeled.scored
         kept = scored[self.numbers]
         if not kept.any():
             return None
         numbers = (np.cumsum(scored) - 1)[self.numbers[kept]]
-        return RankedOutcomes.from_rows(numbers, self.positive[kept], unlabeled[scored])
+        return RankedOutcomes.from_rows(numbers, self.positive[kept], unlabeled.present)
 
 
 def apply_fdr_estimate(
@@ -146,7 +146,8 @@ def apply_fdr_estimate(
 
 def with_p_values(listing: Listing, negatives: FloatArray) -> Listing:
     """Add conformal p-values from the values of known negatives, and q-values."""
-    p_values = conformal_p_values(listing.values, negatives)
+    values = np.where(listing.n_members > 0, listing.values, np.nan)
+    p_values = conformal_p_values(values, negatives)
     columns = (p_values, benjamini_hochberg(p_values))
     extra_columns = {**listing.extra_columns, **dict(zip(CONFORMAL, columns, strict=True))}
     return replace(listing, extra_columns=extra_columns)
@@ -189,13 +190,16 @@ def cut_at_fdr(
             "give `contamination_unl`, `tested` or `known_negatives`",
         )
     length, reached = 0, None
+    scored = listing.n_members > 0
+    depths = np.cumsum(scored)
     if classes is not None:
-        expected = classes.mean_precision(int((listing.n_members > 0).sum()))
+        expected = classes.mean_precision(int(depths.max(initial=0)))
         length = int(np.flatnonzero(expected >= 1 - fdr - ROUNDING).max(initial=-1)) + 1
+    found = listing.where(scored & (depths <= length))
     if length:
-        reached = Interval(*(float(listing.extra_columns[name][length - 1]) for name in PRECISION))
+        reached = Interval(*(float(found.extra_columns[name][-1]) for name in PRECISION))
     chosen_estimate = replace(estimate, fdr=fdr, n_listed=length, precision=reached)
-    return listing.head(length), chosen_estimate
+    return found, chosen_estimate
 
 
 def _why_empty(estimate: FdrEstimate) -> str:

@@ -33,7 +33,7 @@ class Contribution:
 class Reasons:
     """A row's value as a sum, with its largest terms.
 
-    The value is the mean over the members that have not seen the row, whatever the decision rule.
+    The value is the mean over the members that score the row, whatever the decision rule.
     For linear members, it is a sum over features. For all others, it is a sum over training rows.
     """
 
@@ -112,8 +112,8 @@ def reasons_of(
     for start in range(0, len(wanted), ROWS_AT_ONCE):
         numbers = wanted.numbers[start : start + ROWS_AT_ONCE]
         rows = data.rows(numbers)
-        unseen = scorer.unseen_mask.unseen(numbers, rows)
-        for one in parts.explain(rows, unseen, SHOWN):
+        mask, _ = scorer.unseen_mask.scorers(numbers, rows)
+        for one in parts.explain(rows, mask, SHOWN):
             index = len(found)
             found.append(
                 Reasons(

@@ -49,7 +49,11 @@ LISTED_BYTES = 150  # per row of a ranking
 
 @dataclass(frozen=True, eq=False)
 class OutOfBagScores:
-    """Scores of rows from the members that have not seen them; nan if every member has."""
+    """Scores of rows from the members that have not seen them.
+
+    If every member has seen a row, ``n_members`` is 0. Its value is nan or, to rank a row of U,
+    that of the members whose bag lacks the row itself.
+    """
 
     values: FloatArray  # according to the scorer's decision rule
     votes: FloatArray
@@ -62,7 +66,7 @@ class OutOfBagScores:
 
     @property
     def present(self) -> FloatArray:
-        """The values of the rows that have one."""
+        """The values of the rows that are out of bag for any member."""
         return self.values[self.scored]
 
     def __len__(self) -> int:
@@ -78,7 +82,7 @@ class OutOfBagScorer:
     n_positives: int
     rule: RuleName
     run: Run
-    break_ties: bool = True  # so that rows can be sorted
+    to_rank: bool = True  # break ties, and give a value to rows of U that every member has seen
 
     def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagScores:
         """Score the rows of P."""
@@ -114,7 +118,12 @@ class OutOfBagScorer:
         def work(task: tuple[int, Rows]) -> int:
             start, rows = task
             part = slice(start, start + len(rows))
-            unseen = self.unseen_mask.unseen(first + np.arange(part.start, part.stop), rows)
+            numbers = first + np.arange(part.start, part.stop)
+            if self.to_rank:
+                mask, n_unseen = self.unseen_mask.scorers(numbers, rows)
+            else:
+                mask = self.unseen_mask.unseen(numbers, rows)
+                n_unseen = mask.sum(axis=1)
             member_values = self.predictor.member_values(rows)
             bad = np.flatnonzero(~np.isfinite(member_values).all(axis=1))
             if len(bad):
@@ -122,16 +131,16 @@ class OutOfBagScorer:
                     f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
                     "its features are far from the training data: use `scale`",
                 )
-            decisions = decide(member_values, groups, unseen=unseen)
+            decisions = decide(member_values, groups, unseen=mask)
             own = decisions.by(self.rule)
-            if self.break_ties and self.rule == "votes":
+            if self.to_rank and self.rule == "votes":
                 own = decisions.values_without_ties()
             scores.values[part] = own
             scores.votes[part] = decisions.votes
-            scores.n_members[part] = decisions.n_members
+            scores.n_members[part] = n_unseen
             if resamples is not None and scores.resampled is not None:
                 resampled = scores.resampled[:, part]
-                resamples.fill(resampled, own, member_values, unseen, self.rule, groups)
+                resamples.fill(resampled, own, member_values, mask, self.rule, groups)
             return len(rows)
 
         done = 0

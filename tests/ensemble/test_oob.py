@@ -57,6 +57,27 @@ def test_a_member_is_absent_from_a_row_exactly_when_its_bag_lacks_it():
             assert found[row, member] == (row not in bag)
 
 
+def test_a_row_of_u_that_all_have_seen_is_ranked_by_bags_that_lack_the_row_itself():
+    chosen = plan(n_pos=60)  # every bag has all of P, with which the first rows of U are identical
+    rows = np.arange(1.0, N_POS + N_UNL + 1)
+    rows[N_POS : N_POS + 3] = rows[0]
+    rows = Rows.from_dense(rows[:, None])
+    found, numbers = unseen_mask(chosen, rows=rows), np.arange(N_POS + N_UNL)
+    unseen = found.unseen(numbers, rows)
+    mask, counts = found.scorers(numbers, rows)
+    assert np.array_equal(counts, unseen.sum(axis=1))
+    bags = [problem.unlabeled for problem in problems(chosen, range(chosen.n_models))]
+    for row in numbers:
+        lacking = [row - N_POS not in bag for bag in bags]
+        in_u = N_POS <= row < N_POS + 3
+        assert mask[row].tolist() == (lacking if in_u else unseen[row].tolist())
+    assert not mask[:N_POS].any()
+    many = replace(chosen, n_unl=900)  # every bag has every row
+    mask, counts = unseen_mask(many, rows=rows).scorers(numbers, rows)
+    assert not counts.any()
+    assert mask[N_POS:].all()
+
+
 def test_rows_may_be_asked_in_any_order_and_twice():
     chosen = unseen_mask(plan(n_pos=3))
     asked = np.array([29, 0, 5, 5, 11])

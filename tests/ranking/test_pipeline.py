@@ -17,6 +17,7 @@ from resvm_cli.ranking.listing import Recovery
 from resvm_cli.ranking.pipeline import rank
 from resvm_cli.ranking.scores import OutOfBagScores
 from resvm_cli.run import Run
+from tests import fitting
 from tests.conftest import write_svm
 from tests.fitting import problems
 
@@ -111,3 +112,25 @@ def test_importance_is_computed_where_every_bag_leaves_rows_out(tmp_path):
         wanted = RankingParameters(importance=True)
         found[method] = len(rank(source, choice, wanted, Run()).importance)
     assert found == {"resvm": 3, "bagging": 0}
+
+
+@pytest.mark.filterwarnings("ignore::resvm_cli.ResultWarning")
+def test_rows_that_all_members_have_seen_are_ranked_but_not_counted():
+    rng = np.random.default_rng(3)
+    truth = np.arange(330) < 130
+    X = (rng.random((330, 5)) < np.where(truth, 0.85, 0.3)[:, None]).astype(float)
+    y = np.arange(330) < 30
+    training = {"n_models": 20, "n_pos": 10}
+    found = fitting.ranked(X, y, training, contamination_unl=0.3)
+    columns, marked = found.columns, found.columns["members"] == 0
+    assert 20 < marked.sum() < 200
+    assert np.flatnonzero(marked & truth[found.rows]).mean() < np.flatnonzero(~marked).mean()
+    assert (np.diff(columns["decision_value"]) <= 0).all()
+    for name in ("precision", "probability"):
+        assert np.isnan(columns[name]).tolist() == marked.tolist()
+    listed = fitting.ranked(X, y, training, contamination_unl=0.3, fdr=0.4)
+    assert 0 < len(listed) < (~marked).sum()
+    assert listed.rows.tolist() == found.rows[~marked].tolist()[: len(listed)]
+    tested = dict.fromkeys(found.index[marked][:3].tolist(), 1)
+    plain, with_tested = (fitting.ranked(X, y, training, tested=each) for each in (None, tested))
+    assert plain.to_frame().equals(with_tested.to_frame())
