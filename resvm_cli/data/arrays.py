@@ -7,8 +7,10 @@ be far larger than what the file stores is not loaded.
 from __future__ import annotations
 
 import math
+import os
 import struct
 import tempfile
+import weakref
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,20 +25,18 @@ import numpy.typing as npt
 
 from resvm_cli.data.delimited import (
     MAX_COLUMNS,
-    MAX_ROWS,
     Column,
     Table,
     TableBlock,
     rows_at_once,
     unique_column_names,
 )
-from resvm_cli.data.streams import Source, cannot_spool
+from resvm_cli.data.streams import Source, cannot_spool, changed
 from resvm_cli.data.svmlight import Block
 from resvm_cli.errors import DataError
 from resvm_cli.records import dataclass
 from resvm_cli.rows import Rows
 
-MAX_CELLS = 1 << 24  # per block
 MAX_FEATURES = 2**31 - 2
 MAX_RATIO = 1 << 14  # claimed bytes per stored byte
 MAX_EMPTY_ROWS = 1 << 20  # rows allowed in a sparse matrix, plus 64 per byte of entries
@@ -85,12 +85,7 @@ def array_path(source: Source, pieces: Iterable[bytes]) -> Iterator[str]:
 
 def table_block(table: Table, columns: list[Column], n_rows: int, start: int) -> TableBlock:
     """Return a block of a table; it begins at row ``start``."""
-    return TableBlock(
-        columns,
-        n_rows,
-        lambda row, column: f"{table.name}: row {start + row + 1}, column {table.columns[column]}",
-        np.arange(start + 1, start + n_rows + 1),
-    )
+    return TableBlock(columns, np.arange(start + 1, start + n_rows + 1), f"{table.name}: row ")
 
 
 def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
@@ -104,7 +99,7 @@ def require_stored(name: str, key: str, n_claimed: int, n_stored: int) -> None:
 class MatrixTable(Table):
     """A matrix as a table whose columns are numbered."""
 
-    def __init__(self, name: str, matrix: AnyArray, n_stored: int) -> None:
+    def __init__(self, name: str, matrix: AnyArray | _StoredRows, n_stored: int) -> None:
         if len(matrix.shape) != 2 or matrix.dtype.kind not in "buif":
             raise DataError(
                 f"{name}: an array with {len(matrix.shape)} dimensions and type {matrix.dtype}",
@@ -121,15 +116,33 @@ class MatrixTable(Table):
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()
     ) -> Iterator[TableBlock]:
-        n_rows, width = self._matrix.shape
-        size = max(1, min(rows_at_once(width), MAX_CELLS // max(1, width)))
-        with reading(self.name, "an array"):
-            for start in range(0, n_rows, size):
-                part = np.asarray(self._matrix[start : start + size])
-                if part.dtype.kind not in "iu":  # integers are kept exact
-                    with np.errstate(over="ignore"):  # an infinite number is rejected later
-                        part = part.astype(np.float64)
-                yield table_block(self, [*part.T], len(part), start)
+        size = rows_at_once(self.n_numbered)
+        for start in range(0, self._matrix.shape[0], size):
+            part = self._matrix[start : start + size]
+            if part.dtype.kind not in "iu":  # integers are kept exact
+                with np.errstate(over="ignore"):  # an infinite number is rejected later
+                    part = part.astype(np.float64)
+            yield table_block(self, [*part.T], len(part), start)
+        self.require_unchanged()
+
+
+class _StoredRows:
+    """The rows of a matrix in a file, read when needed: if a mapped file shrank, we would crash."""
+
+    def __init__(self, name: str, path: str, mapped: np.memmap[Any, Any]) -> None:
+        self.shape, self.dtype = mapped.shape, mapped.dtype
+        self._name, self._offset = name, mapped.offset
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        start, stop, _ = rows.indices(self.shape[0])
+        length = self.shape[1] * self.dtype.itemsize
+        size, offset = (stop - start) * length, self._offset + start * length
+        text = os.pread(self._descriptor, size, offset)
+        if len(text) < size:
+            raise changed(self._name)
+        return np.frombuffer(text, self.dtype).reshape(stop - start, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +160,9 @@ def open_arrays(name: str, path: str, kind: str) -> Table | SparseFile:
     with reading(name, "a NumPy file"):
         if kind == "npy":
             array = np.load(path, mmap_mode="r", allow_pickle=False)
-            return MatrixTable(name, array, array.nbytes)
+            in_order = array.flags.c_contiguous and array.ndim == 2 and array.size
+            rows = _StoredRows(name, path, array) if in_order else array[:].copy("K")
+            return MatrixTable(name, rows, array.nbytes)
         with np.load(path, allow_pickle=False) as content:
             members = [key for key in content.files if f"{key}.npy" in content.zip.namelist()]
             if {"format", "shape", "data"} <= set(members):
@@ -244,7 +259,7 @@ class ParquetTable(Table):
             texts = [field.name for field in self._schema if str(field.type) in TEXT_TYPES]
             # a dictionary stores each distinct text only once
             self._file = parquet.ParquetFile(path, read_dictionary=texts, pre_buffer=False)
-        self.columns = unique_column_names(self._schema.names, lambda number: self.name)
+        self.columns = unique_column_names(self._schema.names, self.name)
 
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()
@@ -263,13 +278,31 @@ class ParquetTable(Table):
         start = 0
         with reading(self.name, "Parquet"):
             self._require_sizes(set(names.values()))
-            size = max(1, min(MAX_ROWS, MAX_CELLS // max(1, len(names))))
-            for batch in self._file.iter_batches(size, columns=list(names.values())):
+            for batch in self._batches(list(names.values())):
                 columns: list[Column] = [()] * len(self.columns)
                 for number, name in names.items():
                     columns[number] = self._cells(name, batch.column(name))
                 yield table_block(self, columns, batch.num_rows, start)
                 start += batch.num_rows
+        self.require_unchanged()
+
+    def _batches(self, names: list[str]) -> Iterator[Any]:
+        """Yield as many rows at a time as of any table, whatever the row groups of the file."""
+        import pyarrow
+
+        size = rows_at_once(len(self.columns))
+        parts: list[Any] = []
+        n_rows = 0
+        for batch in self._file.iter_batches(size, columns=names):
+            while batch.num_rows:
+                parts.append(batch.slice(0, size - n_rows))
+                batch = batch.slice(parts[-1].num_rows)
+                n_rows = (n_rows + parts[-1].num_rows) % size
+                if n_rows == 0:
+                    yield pyarrow.Table.from_batches(parts).unify_dictionaries()
+                    parts = []
+        if parts:
+            yield pyarrow.Table.from_batches(parts).unify_dictionaries()
 
     def _require_sizes(self, names: set[str]) -> None:
         content = self._file.metadata
@@ -283,6 +316,7 @@ class ParquetTable(Table):
         import pyarrow
         from pyarrow import compute, types
 
+        cells = cells.combine_chunks()
         if types.is_dictionary(cells.type) and str(cells.type.value_type) not in TEXT_TYPES:
             cells = cells.dictionary_decode()
         if types.is_boolean(cells.type):

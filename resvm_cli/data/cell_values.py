@@ -48,7 +48,7 @@ def ids_of(block: TableBlock, at: int) -> list[str]:
     for row, text in enumerate(ids):
         if not text or "\n" in text or "\r" in text:
             raise DataError(
-                f"{block.where(row, at)}: '{text[:40]}' is not a valid id: it is empty or contains"
+                f"{block.where(row)}: '{text[:40]}' is not a valid id: it is empty or contains"
                 " a line break"
             )
     return ids
@@ -62,14 +62,14 @@ def labels_of(block: TableBlock, at: int, name: str) -> FloatArray:
             if not is_number(cell, block.decimal_comma):
                 labels = list(dict.fromkeys(text.strip() for text in cells))[:SHOWN]
                 raise DataError(
-                    f"{block.where(row, at)}: the label is '{cell.strip()[:40]}', not a number",
+                    f"{block.where(row)}: the label is '{cell.strip()[:40]}', not a number",
                     "set the label of positives with `positive_label`; all other rows become"
                     " unlabeled; labels in the first rows: "
                     + ", ".join(text or "(none)" for text in labels),
                 )
     numbers = numbers_of(block, at, name)
     if np.isnan(numbers).any():
-        raise no_value(block, int(np.flatnonzero(np.isnan(numbers))[0]), at, name)
+        raise no_value(block, int(np.flatnonzero(np.isnan(numbers))[0]), name)
     return numbers
 
 
@@ -97,7 +97,7 @@ def numbers_of(block: TableBlock, at: int, name: str, *, like: bool = False) -> 
                         raise _not_a_number(block, row, at, name, like=like) from None
     if np.isinf(values).any():
         raise DataError(
-            f"{block.where(int(np.flatnonzero(np.isinf(values))[0]), at)}: a number in column"
+            f"{block.where(int(np.flatnonzero(np.isinf(values))[0]))}: a number in column"
             f" '{name}' is not finite",
             "correct it, or replace it with NA and use `missing='mean'`",
         )
@@ -167,16 +167,16 @@ def _not_a_number(
     if _is_grouped(cell.strip()):
         hints.insert(0, "remove thousands separators")
     return DataError(
-        f"{block.where(row, at)}: '{cell[:40]}' in column '{name}'; expected a number",
+        f"{block.where(row)}: '{cell[:40]}' in column '{name}'; expected a number",
         "; ".join(hints),
     )
 
 
-def no_value(block: TableBlock, row: int, at: int, name: str, *, like: bool = False) -> DataError:
+def no_value(block: TableBlock, row: int, name: str, *, like: bool = False) -> DataError:
     """Return the error for a missing value; given a feature map (``like``), suggest only zero."""
     others = "" if like else ", mean or median; or leave out the row or the column"
     return DataError(
-        f"{block.where(row, at)}: no value in column '{name}'",
+        f"{block.where(row)}: no value in column '{name}'",
         "fill it in: `missing='zero'`" + others,
     )
 

@@ -1,19 +1,17 @@
-"""Tables of named columns, and the reader of CSV text, which locates every cell.
+"""Tables of named columns, and the reader of CSV text.
 
 A table is read in blocks of rows. Within a block, a column contains either strings or numbers. The
-number of rows per block depends only on the number of columns, so that decisions based on the first
-block do not depend on how the text arrived.
+number of rows per block depends only on the number of columns, so that what is decided from the
+first block, and the order in which categories appear, do not depend on the layout of the file.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,6 +35,7 @@ from resvm_cli.rows import IntArray
 CELLS_AT_ONCE = 1 << 14  # small enough for the CPU cache
 MAX_ROWS = 1 << 12
 MIN_ROWS = 1 << 6
+MAX_CELLS = 1 << 24  # per block
 MAX_COLUMNS = 1 << 20
 ENCODING = ("utf-8", "surrogateescape")
 SKIPPED, NUMBER, TEXT = range(3)  # how a column is read in C
@@ -49,10 +48,17 @@ class TableBlock:
     """Some rows of a table, stored by column."""
 
     columns: list[Column]
-    n_rows: int
-    where: Callable[[int, int], str]  # file:line:column of a cell; row and column start at 0
     lines: IntArray  # the line where each row starts, or the row's number if the file has no lines
+    name: str = ""  # of the table, as in "name:line" or "name: row number"
     decimal_comma: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.lines)
+
+    def where(self, row: int) -> str:
+        """Return the location of a row, which is counted from 0, in the file."""
+        return f"{self.name}{self.lines[row]}"
 
 
 class Table(ABC):
@@ -61,6 +67,7 @@ class Table(ABC):
     name: str
     columns: list[str]
     n_numbered: int = 0  # how many leading columns have numbers instead of names
+    require_unchanged: Callable[[], object] = int  # ends each pass over an array; replaced by files
 
     @abstractmethod
     def blocks(
@@ -78,7 +85,9 @@ class Table(ABC):
 
 
 def rows_at_once(n_columns: int) -> int:
-    return max(MIN_ROWS, min(MAX_ROWS, CELLS_AT_ONCE // max(1, n_columns)))
+    n_columns = max(1, n_columns)
+    size = max(MIN_ROWS, min(MAX_ROWS, CELLS_AT_ONCE // n_columns))
+    return max(1, min(size, MAX_CELLS // n_columns))
 
 
 def separators_of(line: str, next_line: str) -> list[str]:
@@ -114,7 +123,7 @@ def uses_decimal_commas(columns: Sequence[Sequence[str]]) -> bool:
     return found
 
 
-def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> list[str]:
+def unique_column_names(names: Sequence[str], where: str) -> list[str]:
     """Strip column names and number the unnamed ones; duplicates are an error."""
     found: dict[str, int] = {}
     given = {text.strip() for text in names}
@@ -123,8 +132,7 @@ def unique_column_names(names: Sequence[str], where: Callable[[int], str]) -> li
         name = text.strip() or (f"unnamed {own}" if own in given else own)
         if name in found:
             raise DataError(
-                f"{where(number)}: column '{name}' appears twice, first as column"
-                f" {found[name] + 1}",
+                f"{where}: column '{name}' appears twice, first as column {found[name] + 1}",
                 "give each column its own name; if the file has no header: `no_header=True`",
             )
         found[name] = number
@@ -188,31 +196,27 @@ class TextTable(Table):
             opening = next(filled, "")
         if not opening:
             return
-        blank = text.n_lines - 1  # lines before this one
+        line = text.n_lines
         separator = separator or self._detect_separator(opening, text)
-        del text.kept[:-1]
         reader = csv.reader(itertools.chain([opening], text), delimiter=separator, strict=True)
-        rows, before = self._records(reader, 1, text), blank
-        names = rows[0]
+        names = self._record(reader, text) or []
         self.columns = [str(number + 1) for number in range(len(names))]
-        if self._has_header(names, blank + 1):
+        rows, lines = [names], [line]
+        if self._has_header(names, line):
             if len(names) > MAX_COLUMNS:
                 raise DataError(
-                    f"{self.name}:{blank + 1}: {len(names):,} columns (at most {MAX_COLUMNS:,})"
+                    f"{self.name}:{line}: {len(names):,} columns (at most {MAX_COLUMNS:,})"
                 )
-            located = _CellLocator(self.name, blank, text.kept, separator)
-            self.columns = unique_column_names(names, lambda column: located(0, column))
-            rows, before, text.kept = [], text.n_lines, []
+            self.columns = unique_column_names(names, f"{self.name}:{line}")
+            rows, lines = [], []
         size = rows_at_once(len(self.columns))
         while True:
             block = None if rows else self._simple_block(text, separator, size, *kinds)
+            block = block or self._csv_block(reader, text, size, rows, lines)
             if block is None:
-                rows += self._records(reader, size - len(rows), text)
-                if not rows:
-                    return
-                block = self._block(rows, _CellLocator(self.name, before, text.kept, separator))
+                return
             yield block
-            rows, before, text.kept = [], text.n_lines, []
+            rows, lines = [], []
 
     def _detect_separator(self, opening: str, text: _Lines) -> str:
         found = separators_of(opening, opening)
@@ -229,7 +233,7 @@ class TextTable(Table):
     def _simple_block(
         self, text: _Lines, separator: str, size: int, kinds: IntArray | None = None
     ) -> TableBlock | None:
-        """Read the next rows in C; return None if they are not simple or no column is numeric.
+        """Read a block in C; return None if a row is not simple or no column is numeric.
 
         This reads a numeric table 6.9 times as fast as csv.reader does, up to its rows of features,
         and a table with ids and categories, quoted or not, 2.6 times (200,000 rows).
@@ -249,7 +253,7 @@ class TextTable(Table):
                 break
         if status not in (tokenizer.OK, tokenizer.ROWS_FULL) or not n_rows:
             return None
-        before, part = text.n_lines, bytes(text.rest[:n_bytes])
+        lines, part = text.n_lines + 1 + np.arange(n_rows), bytes(text.rest[:n_bytes])
         for place, start, stop in odd[:n_odd].tolist():
             cell = part[start:stop].decode(*ENCODING)
             if not is_missing(cell):
@@ -271,14 +275,40 @@ class TextTable(Table):
                 columns.append(cells)
             else:
                 columns.append(())
-        where = _CellLocator(self.name, before, part, separator)
-        return TableBlock(columns, n_rows, where, before + 1 + np.arange(n_rows))
+        return TableBlock(columns, lines, f"{self.name}:")
 
-    def _records(self, reader: Any, count: int, text: _Lines) -> list[list[str]]:
+    def _csv_block(
+        self, reader: Any, text: _Lines, size: int, rows: list[list[str]], lines: list[int]
+    ) -> TableBlock | None:
+        """Read up to ``size`` rows, without blank lines, of which some may be given."""
+        width = len(self.columns)
+        while len(rows) < size:
+            line = text.n_lines + 1
+            row = self._record(reader, text)
+            if row is None:
+                break
+            if row and len(row) != width:
+                raise DataError(
+                    f"{self.name}:{line}: the row has {len(row):,} cell{'s' * (len(row) != 1)};"
+                    f" expected {width:,}",
+                    "is a separator missing, or does unquoted text contain one?",
+                )
+            if row:
+                rows.append(row)
+                lines.append(line)
+        if not rows:
+            return None
+        columns = list(zip(*rows, strict=True))
+        if self._decimal_comma is None:
+            self._decimal_comma = uses_decimal_commas(columns)
+        return TableBlock([*columns], np.array(lines), f"{self.name}:", self._decimal_comma)
+
+    def _record(self, reader: Any, text: _Lines) -> list[str] | None:
+        """Read the next record, which may span several lines; None at the end."""
         try:
-            return list(itertools.islice(reader, count))
+            return next(reader, None)
         except csv.Error as error:
-            if "\r" in text.kept[-1].rstrip("\r\n"):
+            if "\r" in text.last.rstrip("\r\n"):
                 raise DataError(
                     f"{self.name}:{text.n_lines}: a carriage return in the middle of a line",
                     "lines must end in a newline; if they end in only a carriage return, convert"
@@ -305,24 +335,6 @@ class TextTable(Table):
             )
         return True
 
-    def _block(self, rows: list[list[str]], where: _CellLocator) -> TableBlock:
-        width = len(self.columns)
-        if set(map(len, rows)) != {width}:
-            where.numbers = [number for number, row in enumerate(rows) if row]  # skip blank lines
-            rows = [rows[number] for number in where.numbers]
-            for number, row in enumerate(rows):
-                if len(row) != width:
-                    raise DataError(
-                        f"{where(number, min(len(row), width) - 1)}: the row has {len(row):,}"
-                        f" cell{'s' * (len(row) != 1)}; expected {width:,}",
-                        "is a separator missing, or does unquoted text contain one?",
-                    )
-        columns = list(zip(*rows, strict=True)) if rows else [()] * width
-        if self._decimal_comma is None:
-            self._decimal_comma = uses_decimal_commas(columns)
-        lines = where.lines(len(rows))
-        return TableBlock([*columns], len(rows), where, lines, self._decimal_comma)
-
 
 class _Lines(Iterator[str]):
     """Yields the lines of a text; another reader can read lines from ``rest`` and skip them."""
@@ -332,7 +344,7 @@ class _Lines(Iterator[str]):
         self._pieces = whole_lines(without_mark(pieces))
         self._data = b""  # complete lines
         self._at = 0  # everything before this offset has been consumed
-        self.kept: list[str] = []  # the lines of the current rows, to locate their cells
+        self.last = ""  # the line read last
         self.n_lines = 0
 
     def extend(self) -> bool:
@@ -368,54 +380,5 @@ class _Lines(Iterator[str]):
         stop = self._data.index(b"\n", self._at) + 1
         line = self._data[self._at : stop].decode(*ENCODING)
         self.skip(stop - self._at, 1)
-        self.kept.append(line)
+        self.last = line
         return line
-
-
-class _CellLocator:
-    """Finds the file:line:column of a cell by parsing the lines again, only when needed."""
-
-    def __init__(
-        self, name: str, lines_before: int, lines: list[str] | bytes, separator: str
-    ) -> None:
-        self._name = name
-        self._before = lines_before
-        self._given = lines
-        self._separator = separator
-        self.numbers: list[int] | None = None  # the records that are not blank
-
-    @cached_property
-    def _lines(self) -> list[str]:
-        if isinstance(self._given, list):
-            return self._given
-        return list(io.StringIO(self._given.decode(*ENCODING), newline="\n"))
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        """The number of lines before each record, and before the end."""
-        reader = csv.reader(self._lines, delimiter=self._separator, strict=True)
-        return [0, *(reader.line_num for _ in reader)]
-
-    def lines(self, n_rows: int) -> IntArray:
-        numbers = np.arange(n_rows) if self.numbers is None else np.array(self.numbers, np.int64)
-        if n_rows and len(self._lines) > int(numbers[-1]) + 1:  # a row may span several lines
-            numbers = np.array(self._starts, np.int64)[numbers]
-        return self._before + 1 + numbers
-
-    def __call__(self, row: int, column: int) -> str:
-        line = self._starts[row if self.numbers is None else self.numbers[row]]
-        quoted = False
-        fields = 0
-        start = (line, 1)
-        for number, text in enumerate(self._lines[line:], line):
-            for at, character in enumerate(text):
-                if fields == column:
-                    break
-                if character == '"':
-                    quoted = not quoted
-                elif character == self._separator and not quoted:
-                    fields += 1
-                    start = (number, at + 2)
-            if fields == column or not quoted:
-                break
-        return f"{self._name}:{self._before + start[0] + 1}:{start[1]}"

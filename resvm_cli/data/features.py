@@ -275,7 +275,7 @@ class TableFeatures:
         if not kept.all():
             self.n_dropped += int((~kept).sum())
             first = np.flatnonzero(~kept)[: SHOWN_ROWS - len(self.dropped)]
-            self.dropped += [block.where(row, self._plan[0][1]) for row in first.tolist()]
+            self.dropped += [block.where(row) for row in first.tolist()]
             encoded = encoded.take(np.flatnonzero(kept))
         return encoded
 
@@ -295,7 +295,7 @@ class TableFeatures:
                 kept &= ~missing
             elif column.fill is None and missing.any():
                 row = int(np.flatnonzero(missing)[0])
-                raise no_value(block, row, at, column.name, like=self._is_fixed)
+                raise no_value(block, row, column.name, like=self._is_fixed)
             self.n_missing[column.name] += int(missing.sum())
             table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
@@ -312,7 +312,7 @@ class TableFeatures:
                 feature = 0  # all features of this column are 0
                 if self.missing == "refuse":
                     row = cells.index(cell)
-                    raise no_value(block, row, at, column.name, like=self._is_fixed)
+                    raise no_value(block, row, column.name, like=self._is_fixed)
                 if self.missing == "drop":
                     kept &= np.array([other != cell for other in cells], bool)
                 self.n_missing[column.name] += cells.count(cell)
@@ -321,7 +321,7 @@ class TableFeatures:
                 self.unseen[column.name] = count + cells.count(cell), first
             elif not feature:
                 if len(column.values) >= MAX_VALUES and at not in self._columns.categorical:
-                    raise _too_many_values(block, cells.index(cell), at, column.name)
+                    raise _too_many_values(block, cells.index(cell), column.name)
                 feature = column.values[text] = self.map.add(f"{column.name}={text}")
             features[cell] = feature
         found = np.fromiter(map(features.__getitem__, cells), np.int64, len(cells))
@@ -344,7 +344,7 @@ class TableFeatures:
             others = f", the first of {n_invalid:,}" if n_invalid > 1 else ""
             fixed = self._is_fixed and self.map.missing is not None  # predict drops no row
             raise DataError(
-                f"{block.where(first, at)}: RDKit cannot read the molecule"
+                f"{block.where(first)}: RDKit cannot read the molecule"
                 f" '{texts_of(block.columns[at])[first][:60]}'{others}",
                 "correct such rows or leave them out" + (": `missing='drop'`" * (not fixed)),
             )
@@ -365,9 +365,9 @@ class TableFeatures:
         return np.fromiter(map(classes.__getitem__, texts), np.float64, len(texts))
 
 
-def _too_many_values(block: TableBlock, row: int, at: int, name: str) -> DataError:
+def _too_many_values(block: TableBlock, row: int, name: str) -> DataError:
     return DataError(
-        f"{block.where(row, at)}: column '{name}' has more than {MAX_VALUES:,} different values;"
+        f"{block.where(row)}: column '{name}' has more than {MAX_VALUES:,} different values;"
         " are they ids?",
         f"use `id_column={name!r}`, `drop={name!r}`, or `categorical={name!r}` to make each value a"
         " feature",

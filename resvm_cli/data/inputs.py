@@ -247,6 +247,7 @@ class RowInput:
             self._sparse = arrays
         else:
             self.table = arrays
+            arrays.require_unchanged = self.source.require_unchanged
 
     @property
     def roles(self) -> ColumnRoles:

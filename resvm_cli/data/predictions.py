@@ -30,7 +30,7 @@ from resvm_cli.data.fields import (
     text_lines,
 )
 from resvm_cli.data.json_files import parse_object
-from resvm_cli.data.streams import STDIN, as_unicode, name_of, text_pieces
+from resvm_cli.data.streams import STDIN, as_unicode, changed, name_of, text_pieces
 from resvm_cli.data.svmlight import format_number
 from resvm_cli.errors import DataError, listed
 from resvm_cli.records import dataclass
@@ -192,7 +192,7 @@ class Annotation(ExitStack):
     def add(self, block: PredictionBlock) -> None:
         rows = list(islice(self._rows, len(block.labels)))
         if len(rows) < len(block.labels):
-            raise DataError(f"{self._name}: changed while it was being read", "try again")
+            raise changed(self._name)
         self._write(rows, {name: column.tolist() for name, column in block.columns.items()})
 
 

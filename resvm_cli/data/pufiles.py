@@ -22,10 +22,10 @@ from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.data.pudata import PositiveWeights, PUData, RepeatedRows
 from resvm_cli.data.row_lists import RowIds, WeightLines, read_names
 from resvm_cli.data.scaling import FeatureStats
-from resvm_cli.data.streams import Source, name_of
+from resvm_cli.data.streams import Source, changed, name_of
 from resvm_cli.data.svmlight import Block, RowIndex, format_number, parse_spans
 from resvm_cli.errors import DataError
-from resvm_cli.rows import IntArray, Rows
+from resvm_cli.rows import IntArray, RowDigest, Rows
 from resvm_cli.run import Run
 from resvm_cli.svm import kernels
 
@@ -325,7 +325,7 @@ class PUFiles(PUData):
         if self._kept is not None:
             yield from self._kept
             return
-        n_read = 0
+        n_read, digest = 0, RowDigest()
         for block in self._rows.blocks(with_comments=False, workers=READING_THREADS):
             rows = block.rows
             first, last = np.searchsorted(self._outside, [n_read, n_read + len(rows)])
@@ -334,9 +334,10 @@ class PUFiles(PUData):
                 inside[self._outside[first:last] - n_read] = False
                 rows = rows.take(np.flatnonzero(inside))
             n_read += len(block)
+            digest.add(rows)
             yield rows
-        if n_read != self._index.n_rows:
-            raise DataError(f"{self._rows.name}: changed while it was being read", "try again")
+        if digest.digest() != self.summary_unl.digest():  # of another content of the same time
+            raise changed(self._rows.name)
 
     def fetch_unlabeled(self, numbers: IntArray) -> Rows:
         if not len(numbers):

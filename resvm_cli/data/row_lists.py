@@ -144,7 +144,7 @@ def _labels_of_table(table: Table, roles: ColumnRoles) -> tuple[list[str], list[
     for block in table.blocks({at, id_at}):
         texts = [text.strip() for text in texts_of(block.columns[at])]
         if "" in texts:
-            where = block.where(texts.index(""), at)
+            where = block.where(texts.index(""))
             raise DataError(f"{where}: no label in column '{table.columns[at]}'")
         labels += texts
         ids += [] if id_at is None else ids_of(block, id_at)

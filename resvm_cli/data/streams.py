@@ -73,6 +73,16 @@ def cannot(action: str, path: str, error: OSError) -> FileError:
     return FileError(f"{path}: cannot {action}: {reason}", hint)
 
 
+def changed(name: str) -> DataError:
+    return DataError(f"{name}: changed while it was being read", "try again")
+
+
+def _stamp(descriptor: int) -> tuple[int, int]:
+    """Return values that change when the content of a file does."""
+    status = os.fstat(descriptor)
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (0, 0)
+
+
 def read_pieces(path: str) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file (``-`` for stdin) in pieces of about a megabyte."""
     name = name_of(path)
@@ -159,6 +169,7 @@ def open_source(path: str) -> int:
 def raw_pieces(descriptor: int, name: str) -> Iterator[bytes]:
     """Yield the bytes of an open file or pipe from its current position."""
     try:
+        stamp = _stamp(descriptor)
         if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             _widen(descriptor)
         arrival = select.poll()
@@ -167,6 +178,8 @@ def raw_pieces(descriptor: int, name: str) -> Iterator[bytes]:
             arrival.poll()  # reading an empty non-blocking pipe would fail
             piece = os.read(descriptor, PIECE)
             if not piece:
+                if stamp != _stamp(descriptor):
+                    raise changed(name)
                 return
             parts, size = [piece], len(piece)
             while size < PIECE and arrival.poll(PATIENCE_MILLISECONDS):
@@ -397,9 +410,8 @@ class Source:
         self._once = once  # read only once, so a pipe need not be spooled
         self._owned = path != STDIN
         self._descriptor = open_source(path)
-        status = os.fstat(self._descriptor)
-        self._regular = stat.S_ISREG(status.st_mode)
-        self._stamp = (status.st_size, status.st_mtime_ns)
+        self._regular = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+        self._stamp = _stamp(self._descriptor)
         self._base = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
         self._spool: IO[bytes] | None = None
         self._arriving: Iterator[bytes] = iter(())  # bytes that are not spooled yet
@@ -434,6 +446,7 @@ class Source:
             with self._reading:
                 piece = self._read(at, PIECE) or self._arrived()
             if not piece:
+                self.require_unchanged()
                 return
             yield piece
             at += len(piece)
@@ -471,9 +484,12 @@ class Source:
                 while start < stop and (piece := self._read(start, min(stop - start, PIECE))):
                     yield piece
                     start += len(piece)
-        status = os.fstat(self._descriptor)
-        if self._regular and self._stamp != (status.st_size, status.st_mtime_ns):
-            raise DataError(f"{self.name}: changed while it was being read", "try again")
+        self.require_unchanged()
+
+    def require_unchanged(self) -> None:
+        """Raise DataError if the file was written to since it was opened."""
+        if self._stamp != _stamp(self._descriptor):
+            raise changed(self.name)
 
     def close(self) -> None:
         if self._spool is not None:

@@ -85,7 +85,7 @@ def test_columns_are_found_by_name_in_any_order_and_others_are_ignored(folder):
         (lambda names, rows: (names[:-1], [row[:-1] for row in rows]), "no column 'last'"),
         (
             lambda names, rows: (names, [*rows[:3], ["r", "oops", "1", "north", "0"]]),
-            r"x\.csv:5:3: 'oops' in column 'a'; expected a number",
+            r"x\.csv:5: 'oops' in column 'a'; expected a number",
         ),
     ],
 )
@@ -217,7 +217,8 @@ def test_the_table_comes_back_with_its_predictions(name, level, folder):
 def test_integers_of_a_parquet_file_stay_integers(first_missing, folder, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("resvm_cli.data.arrays.MAX_ROWS", 10)
+    monkeypatch.setattr(delimited, "MAX_ROWS", 10)
+    monkeypatch.setattr(delimited, "MIN_ROWS", 10)
     big = [2**60 + number for number in range(len(NEW))]
     gaps = [None if number == first_missing else one for number, one in enumerate(big)]
     small = [None if number == first_missing else number for number in range(len(NEW))]
@@ -305,3 +306,54 @@ def test_fingerprints_of_another_kind_are_refused(other, molecules, resvm, tmp_p
     ran = resvm("rank", "-P", tmp_path / "new.svm", "-U", tmp_path / "same.svm")
     assert ran.code == 3
     assert "same.svm: contains fingerprints of 2,048 bits, radius 2, but" in ran.err
+
+
+def mixed_table(n_rows: int, seed: int) -> dict[str, list[str]]:
+    """Numbers, late categories, ids, dates and a label, as text."""
+    draw = np.random.default_rng(seed)
+    kinds = [f"k{draw.integers(2 + row // 400)}" for row in range(n_rows)]
+    days = [f"20{row % 90 + 10}-0{row % 9 + 1}-1{row % 7}" for row in range(n_rows)]
+    return {
+        "x": [repr(one) for one in draw.normal(size=n_rows).round(3).tolist()],
+        "kind": kinds,
+        "late": ["a" if row < n_rows // 2 else kind for row, kind in enumerate(kinds)],
+        "key": [f"R{row:05d}" for row in range(n_rows)],
+        "day": days,
+        "y": [repr(float(one)) for one in (draw.random(n_rows) < 0.1)],
+    }
+
+
+def write_layouts(folder: Path, table: dict[str, list[str]]) -> list[Path]:
+    """Write a table as plain, quoted and separated CSV, with blank lines, and in row groups."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = [list(table), *map(list, zip(*table.values(), strict=True))]
+    texts = {
+        "plain.csv": "".join(",".join(row) + "\n" for row in rows),
+        "quoted.csv": "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in rows),
+        "tabs.tsv": "".join("\t".join(row) + "\n" for row in rows),
+        "blank.csv": "".join("\n" * (at % 3) + ",".join(row) + "\n" for at, row in enumerate(rows)),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    numbers = {name: list(map(float, table[name])) for name in ("x", "y")}
+    for size in (1, 19, 777):
+        path = folder / f"groups-{size}.parquet"
+        parquet.write_table(pyarrow.table(table | numbers), path, row_group_size=size)
+    return [
+        folder / name for name in (*texts, *(f"groups-{size}.parquet" for size in (1, 19, 777)))
+    ]
+
+
+def test_a_table_gives_one_model_whatever_its_layout(tmp_path):
+    roles = ColumnRoles(label="y", positive_labels=("1.0",))
+    models = []
+    for path in write_layouts(tmp_path, mixed_table(2500, 0)):
+        target = tmp_path / f"{path.name}.model"
+        train(TrainingInput(data=str(path), table=roles), CHOICE, str(target), Run())
+        models.append(
+            {file.name: file.read_bytes() for file in target.rglob("*") if file.is_file()}
+        )
+    assert b"kind=k6" in models[0]["manifest.json"]
+    assert b"-01-11" not in models[0]["manifest.json"]
+    assert all(model == models[0] for model in models)

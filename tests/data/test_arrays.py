@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from resvm_cli.data import arrays
+from resvm_cli.data import arrays, delimited
 from resvm_cli.data.arrays import SparseFile, array_path, open_arrays
 from resvm_cli.data.streams import Source
 from resvm_cli.errors import DataError
@@ -263,7 +263,7 @@ def test_a_text_that_is_repeated_is_in_memory_once(tmp_path):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", [">f8", ">i2", "f2", "?", "g"])
 def test_matrices_of_every_type_and_order_are_read_in_slices(kind, order, tmp_path, monkeypatch):
-    monkeypatch.setattr(arrays, "MAX_CELLS", 6)  # two rows at a time
+    monkeypatch.setattr(delimited, "MAX_CELLS", 6)  # two rows at a time
     matrix = np.arange(15.0).reshape(5, 3).astype(kind, order=order)
     np.savez_compressed(tmp_path / "x.npz", X=matrix)
     np.save(tmp_path / "x.npy", matrix)
