@@ -19,10 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import resvm_cli
 from resvm_cli import ClassWeightedSVMClassifier, RESVMClassifier, load_model, pu_score
 from resvm_cli.parameters import METHOD_TABLE
-from resvm_cli.tuning.choice import best_json
-from tests.commands.test_train import snapshot
 from tests.fitting import ESTIMATORS, estimator, fitted
-from tests.tuning.test_choice import MIXED
 
 KINDS = tuple(ESTIMATORS.values())
 QUICK = ClassWeightedSVMClassifier()  # one member
@@ -221,16 +218,6 @@ def test_cross_validation_of_a_precomputed_kernel_takes_rows_and_columns(rows):
     K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
     by_values = cross_val_score(ClassWeightedSVMClassifier(kernel="precomputed"), K, y, cv=folds)
     np.testing.assert_allclose(by_values, by_rows, atol=1e-3)
-
-
-@pytest.mark.parametrize("scale", [None, "standard"])
-@pytest.mark.parametrize("order", [slice(None), slice(1, None)])
-def test_a_loaded_model_of_mixed_settings_is_fitted_again(rows, scale, order, tmp_path):
-    params = best_json(MIXED[order], "mean", scale, {}, {})
-    fitted(*rows, params=params).save(tmp_path / "m")
-    loaded = load_model(tmp_path / "m", classes=(0, 1))
-    clone(loaded).fit(*rows).save(tmp_path / "again")
-    assert snapshot(tmp_path / "again") == snapshot(tmp_path / "m")
 
 
 def test_a_loaded_estimator_knows_the_labels_it_is_given(rows, tmp_path):

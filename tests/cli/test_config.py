@@ -106,19 +106,3 @@ def test_the_file_and_its_paths_take_part_in_the_check_of_outputs(tmp_path, monk
             PROGRAM([*words, output], prog_name="resvm", standalone_mode=False)
         assert f"--html would write to {output}, which is an input ({option})" in str(caught.value)
     assert Path("run.toml").read_text().startswith("[rank]")
-
-
-def test_a_model_from_a_file_of_options_is_that_of_the_options(problem, resvm, tmp_path):
-    text = (
-        f'[train]\npositives = "{problem}/pos.svm"\nunlabeled = "{problem}/unl.svm"\n'
-        'n-models = 4\nkernel = "linear"\nquiet = true\n'
-    )
-    (tmp_path / "run.toml").write_text(text)
-    ran = resvm("train", "--no-auto", "--config", "run.toml", "-o", "a", cwd=tmp_path)
-    assert ran.code == 0, ran.err
-    assert ran.err == ""
-    typed = ["-P", problem / "pos.svm", "-U", problem / "unl.svm", "--n-models", 4, "-t", "linear"]
-    assert resvm("train", "--no-auto", *typed, "-o", "b", cwd=tmp_path).code == 0
-    assert (tmp_path / "a/manifest.json").read_bytes() == (
-        tmp_path / "b/manifest.json"
-    ).read_bytes()

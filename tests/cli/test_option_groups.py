@@ -73,24 +73,6 @@ def test_a_group_does_not_change():
         Fruit().pears = 4
 
 
-def test_options_are_listed_where_the_group_stands():
-    @expand_option_groups
-    def basket(
-        *,
-        size: Annotated[int, typer.Option()] = 1,
-        fruit: Fruit,
-        last: Annotated[int, typer.Option()] = 1,
-    ) -> None:
-        """Fill it."""
-
-    def listed() -> list[str]:
-        words = run(basket, "--help").split()
-        names = ("--size", "--pears", "--fruit", "--ripe", "--last")
-        return sorted(names, key=words.index)
-
-    assert listed() == ["--size", "--pears", "--fruit", "--ripe", "--last"]
-
-
 def test_a_name_that_two_groups_share_is_refused_when_the_command_is_defined():
     @option_group
     class Vegetables:

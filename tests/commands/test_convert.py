@@ -316,17 +316,6 @@ def test_labels_of_svmlight_text_are_marked_and_split_too(resvm, folder):
     assert (folder / "u").read_bytes() == b"0 2:1\n0 4:1\n"
 
 
-def test_many_columns_with_one_missing_value_keep_their_order(resvm, folder):
-    rows = np.arange(1.0, 601.0).reshape(3, 200)
-    lines = [",".join(f"c{number}" for number in range(200))]
-    lines += [",".join(map(str, row)) for row in rows]
-    lines[2] = lines[2].replace("301.0", "NA")
-    text = "\n".join(lines).encode()
-    out = converted(resvm, folder, "-", "--missing", "zero", stdin=text).out
-    rows[1, 100] = 0
-    assert np.array_equal(dense(out, folder, 200), rows)
-
-
 def test_a_row_of_zeros_without_label_is_still_a_row(resvm, folder):
     assert converted(resvm, folder, "-", stdin=b"a,b\n0,0\n1,0\n").out == b"0\n0 1:1\n"
 

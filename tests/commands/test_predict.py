@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import resource
@@ -48,8 +46,10 @@ def start(*arguments: object, **more):
     return start_resvm(*arguments, env=environment, **more)
 
 
-@pytest.mark.parametrize("method", ["resvm", "bagging", "cwsvm"])
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
+@pytest.mark.parametrize(
+    ("kernel", "method"),
+    [("linear", "resvm"), ("poly", "bagging"), ("rbf", "cwsvm"), ("sigmoid", "resvm")],
+)
 def test_member_values_are_libsvms_own(kernel, method, problem, resvm, tmp_path):
     size = [] if method == "cwsvm" else ["--n-models", 5]
     ran = resvm(
@@ -163,27 +163,6 @@ def test_a_bad_line_far_down_is_named_by_its_own_number(model, resvm, tmp_path):
     ran = resvm("predict", model, source, "-j", 2)
     assert ran.code == 3
     assert f"{source}:77777:8" in ran.err
-
-
-def test_named_columns(model, problem, resvm):
-    options = ["--votes", "--member-values", "--ids"]
-    plain = resvm("predict", model, problem / "test.svm", *options).out.decode().splitlines()
-    assert plain[17].endswith(" # row 17")
-    values = [line.partition(" # ")[0].split() for line in plain]
-    names = ["id", "label", "decision_value", "votes", *[f"member_{i}" for i in range(9)]]
-    for form, delimiter in (("tsv", "\t"), ("csv", ",")):
-        out = resvm("predict", model, problem / "test.svm", *options, "--format", form).out.decode()
-        table = list(csv.reader(io.StringIO(out), delimiter=delimiter))
-        assert table[0] == names
-        assert [row[0] for row in table[1:]] == [f"row {i}" for i in range(300)]
-        assert [row[1:] for row in table[1:]] == values
-    out = resvm("predict", model, problem / "test.svm", *options, "--format", "jsonl").out
-    for number, line in enumerate(out.splitlines()):
-        record = json.loads(line)
-        assert list(record) == ["id", "label", "decision_value", "votes", "member_values"]
-        assert record["id"] == f"row {number}"
-        numbers = [record["decision_value"], record["votes"], *record["member_values"]]
-        assert numbers == [float(v) for v in values[number][1:]]
 
 
 def test_the_threshold_moves_labels_and_nothing_else(model, problem, resvm):

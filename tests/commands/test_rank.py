@@ -29,7 +29,6 @@ COLUMNS = [
     "rank", "id", "known", "decision_value", "votes", "members", "rank_low", "rank_high",
 ]  # fmt: skip
 PRECISION = ["precision", "precision_low", "precision_high"]
-EXPECTED_FALSE = ["expected_false", "expected_false_low", "expected_false_high"]
 
 
 def data(problem):
@@ -86,17 +85,6 @@ def test_hidden_positives_come_first_and_false_ones_are_the_most_suspicious(one_
     assert sum(false[row["id"]] for row in suspects[:5]) >= 4
     values = column(suspects, "decision_value")
     assert np.all(np.diff(values) >= 0)
-
-
-def test_rows_come_in_the_order_of_their_values_within_their_intervals(problem, resvm):
-    rows = table(resvm(*quick(problem)))
-    assert column(rows, "rank").tolist() == list(range(1, 101))
-    assert np.all(np.diff(column(rows, "decision_value")) <= 0)
-    low, high = column(rows, "rank_low"), column(rows, "rank_high")
-    assert np.all((low >= 1) & (low <= column(rows, "rank")))
-    assert np.all((column(rows, "rank") <= high) & (high <= len(rows)))
-    assert np.any(low < high)
-    assert {row["known"] for row in rows} == {"0"}
 
 
 @pytest.mark.parametrize(
@@ -168,30 +156,6 @@ def test_a_page_does_not_change_the_list(more, problem, resvm, tmp_path):
     page = ("--html", tmp_path / "page.html")
     assert resvm(*quick(problem, *more, *page)).out == resvm(*quick(problem, *more)).out
     assert (tmp_path / "page.html").read_bytes().endswith(b"</html>\n")
-
-
-@pytest.mark.parametrize("form", ["tsv", "jsonl"])
-def test_score_reads_a_ranking(form, one_file, resvm, tmp_path):
-    known = ("--data", one_file / "all.svm", "--positive-ids", one_file / "known.txt")
-    ran = resvm("rank", *known, "-q", "--format", form)
-    (tmp_path / "ranking").write_bytes(ran.out)
-    hidden = [name for name, wrong in truth("unl").items() if wrong]
-    (tmp_path / "hidden").write_text("\n".join(hidden))
-    options = ("--positive-ids", tmp_path / "hidden", "--json", "--bootstrap", 0)
-    scored = resvm("score", tmp_path / "ranking", *options)
-    assert scored.code == 0, scored.err
-    assert json.loads(scored.out)["files"][0]["roc_auc"] > 0.8
-
-
-def test_the_audit_tells_how_many_are_expected_to_be_false(problem, resvm):
-    told = ("--audit", "--contamination-pos", 0.2, "--contamination-unl", 0.2)
-    rows = table(resvm(*quick(problem, *told)))
-    assert list(rows[0]) == [*COLUMNS, *EXPECTED_FALSE]
-    expected = column(rows, "expected_false")
-    assert np.all(np.diff(expected) >= 0)
-    assert expected[-1] == pytest.approx(6)
-    assert np.all(column(rows, "expected_false_low") <= expected)
-    assert np.all(expected <= column(rows, "expected_false_high"))
 
 
 def test_fdr_writes_the_longest_list_that_is_expected_to_hold_it(problem, resvm):

@@ -6,14 +6,12 @@ import gzip
 import json
 import os
 import platform
-import resource
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from resvm_cli.data.inputs import read_file
 from tests.conftest import assert_exit, data_arguments, train_arguments, write_svm
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid"]
@@ -25,28 +23,6 @@ def snapshot(path: Path) -> dict[str, bytes]:
         for found in sorted(path.rglob("*"))
         if found.is_file()
     }
-
-
-@pytest.mark.parametrize("method", ["resvm", "bagging"])
-def test_growing_keeps_the_earlier_members(method, problem, resvm, tmp_path):
-    for name, size in (("small", 4), ("large", 9)):
-        resvm(
-            *train_arguments(problem), "--method", method, "--n-models", size, "-o", tmp_path / name
-        )
-    small, large = snapshot(tmp_path / "small"), snapshot(tmp_path / "large")
-    del small["manifest.json"]
-    small.pop("out_of_bag.tsv", None)  # the values of all members
-    assert len(small) == 4
-    assert small.items() <= large.items()
-
-
-def test_another_seed_gives_another_model(problem, resvm, tmp_path):
-    for seed in (0, 1):
-        resvm(
-            *train_arguments(problem), "--n-models", 2, "--seed", seed, "-o", tmp_path / str(seed)
-        )
-    member = Path("members") / "00000.model"
-    assert (tmp_path / "0" / member).read_bytes() != (tmp_path / "1" / member).read_bytes()
 
 
 def test_compression_spacing_zeros_and_pipes_do_not_change_the_model(problem, resvm, tmp_path):
@@ -74,41 +50,6 @@ def test_compression_spacing_zeros_and_pipes_do_not_change_the_model(problem, re
         assert ran.code == 0, ran.err
         models[name] = snapshot(tmp_path / f"{name}.model")
     assert all(model == models["plain"] for model in models.values())
-
-
-def test_what_was_chosen_is_printed_and_stored(problem, resvm, tmp_path):
-    ran = resvm(
-        "train", "--no-auto", "-P", problem / "pos.svm", "-U", problem / "unl.svm", cwd=tmp_path
-    )
-    assert ran.code == 0
-    assert ran.out == b""
-    features = np.zeros((130, 5))
-    rows = [read_file(str(problem / name)).rows for name in ("pos.svm", "unl.svm")]
-    features[:30][rows[0].row_numbers, rows[0].indices - 1] = rows[0].values
-    features[30:][rows[1].row_numbers, rows[1].indices - 1] = rows[1].values
-    gamma = 1 / (5 * features.var())
-    for expected in (
-        "30 positive, 100 unlabeled rows, 5 features",
-        f"rbf, gamma {gamma:.6g}",
-        "C_P 1.16666666667, C_U 1 (w_pos 0.7)",
-        "50, each trained on 30 positive and 50 unlabeled rows",
-        "predicted positive: decision value above 0.",
-        "% of U out of bag",
-        " ROC AUC  0.",
-    ):
-        assert expected in ran.err
-    manifest = json.loads((tmp_path / "resvm-model" / "manifest.json").read_text())
-    (group,) = manifest["groups"]
-    assert group["parameters"] == {
-        "c_pos": 0.7 * 50 / 30,
-        "c_unl": 1.0,
-        "w_pos": 0.7,
-        "n_models": 50,
-        "n_pos": 30,
-        "n_unl": 50,
-        "tolerance": 0.001,
-    }
-    assert len(manifest["members"]) == 50
 
 
 def test_nothing_in_a_model_tells_when_or_where_it_was_made(problem, resvm, tmp_path):
@@ -233,24 +174,6 @@ def test_data_without_any_feature_still_trains(resvm, tmp_path):
     assert ran.code == 0, ran.err
     assert resvm("predict", tmp_path / "m", tmp_path / "unl.svm").code == 0
     assert resvm("inspect", tmp_path / "m").code == 0  # no known positive is out of bag
-
-
-def test_a_member_that_could_be_written_in_part_only_is_an_error(problem, resvm, tmp_path):
-    sizes = ["--n-models", 1, "--n-pos", 60, "--n-unl", 200, "-c", 0.001]
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    assert resvm(*train_arguments(problem), *sizes, "-o", whole).code == 0
-    member = (whole / "members" / "00000.model").stat().st_size
-    limit = max((whole / name).stat().st_size for name in ("manifest.json", "out_of_bag.tsv")) + 1
-    assert member > limit
-
-    def limit_files():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    arguments = [*train_arguments(problem), *sizes, "-o", cut]
-    ran = resvm(*arguments, preexec_fn=limit_files)
-    assert ran.code == 5, ran.err
-    assert "cannot write" in ran.err
-    assert list(tmp_path.iterdir()) == [whole]
 
 
 @pytest.fixture

@@ -124,20 +124,6 @@ def test_the_number_of_threads_changes_no_byte(problem, resvm, tmp_path):
     assert len(written) == 1
 
 
-def test_without_shared_kernels_scores_are_the_same(problem, tmp_path):
-    source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
-    few = {"trials": 6, "n_models": 5, "folds": 3, "no_extend": True}
-    for name, room in (("shared", 1024.0), ("apart", 0.0)):
-        target = str(tmp_path / name)
-        run_tune(source, SearchOptions(gram_mb=room, **few), target, Run(jobs=1))
-        settings = json.loads((tmp_path / name / "settings.json").read_bytes())
-        assert settings["shared_kernels"] == (name == "shared")
-    for one, other in zip(lines(tmp_path / "shared"), lines(tmp_path / "apart"), strict=True):
-        assert one["params"] == other["params"]
-        for metric, value in one["values"].items():
-            assert value == pytest.approx(other["values"][metric], abs=1e-6)
-
-
 def n_lines(path):
     return path.read_bytes().count(b"\n") if path.exists() else 0
 

@@ -213,6 +213,13 @@ def test_a_line_holds_the_columns_asked_for(form, votes, members, ids):
     assert format_block(form, some) == expected.encode("utf-8", "surrogateescape")
 
 
+@pytest.mark.parametrize(("form", "mark"), [("tsv", "\t"), ("csv", ",")])
+def test_the_first_line_names_the_columns(form, mark):
+    some = some_block(votes=True, members=True, ids=True)
+    names = ["id", "label", "decision_value", "votes", "member_0", "member_1", "member_2"]
+    assert format_header(form, some) == f"{mark.join(names)}\n".encode()
+
+
 @pytest.mark.parametrize("form", ["text", "tsv", "csv"])
 def test_no_rows_are_no_lines(form):
     nothing = PredictionBlock(np.zeros(0, np.int64), np.zeros(0), None, None, [])

@@ -218,27 +218,6 @@ def test_nor_does_it_on_other_processors():
     assert ran.code == 0, ran.out
 
 
-@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
-@pytest.mark.parametrize("width", [1, 9, 64])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_a_rows_value_does_not_depend_on_its_neighbours(kernel, width, dense, monkeypatch):
-    if not dense:
-        monkeypatch.setattr(model, "NEVER_DENSE_CELLS", 0)
-    machine = ensemble(kernel, n_models=7, pool_size=83, width=width)
-    predictor = Predictor(machine)
-    features = RNG.standard_normal((2 * BLOCK_ROWS + 37, width))
-    rows = Rows.from_dense(features)
-    whole, values = predictor.decisions(rows), predictor.member_values(rows)
-    for step in (1, 7, BLOCK_ROWS - 1, BLOCK_ROWS):
-        parts = [
-            rows.slice(start, min(start + step, len(rows))) for start in range(0, len(rows), step)
-        ]
-        by_part = np.concatenate([predictor.member_values(part) for part in parts])
-        assert by_part.tobytes() == values.tobytes()
-        decided = np.concatenate([predictor.decisions(part).values for part in parts])
-        assert decided.tobytes() == whole.values.tobytes()
-
-
 def test_rbf_values_of_rows_far_out_come_from_differences():
     # from norms the distance to its own copy would be about 1e-4, and the value e^-1e-4
     far = np.array([[1e6 + 0.1, 2.3, 3.7], [1e6 + 1.1, 2.3, 3.7]])

@@ -102,18 +102,6 @@ def test_support_vectors_are_serial_numbers(trained):
     assert set(pool.values.tolist()) <= set(range(1, 91))
 
 
-def test_jobs_and_parts_change_no_byte(both, trained, resvm):
-    shares = []
-    for task in (1, 2):
-        shares.append(both / f"part-{task}")
-        part = ["-j", task, "--task", f"{task}/2", "-o", shares[-1]]
-        ran = resvm("train", "--no-auto", *kernel_data(both), *TRAIN, *part)
-        assert ran.code == 0, ran.err
-    assert resvm("merge", *shares, "-o", both / "merged").code == 0
-    manifest = (trained / "manifest.json").read_bytes()
-    assert (both / "merged" / "manifest.json").read_bytes() == manifest
-
-
 def test_a_ranking_is_that_of_the_kernel_and_its_stored_model(both, trained, resvm):
     data = ("-P", both / "pos.svm", "-U", both / "unl.svm", "-q")
 

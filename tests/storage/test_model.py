@@ -88,16 +88,6 @@ def rewrite(path: Path, **changes) -> None:
     (path / "manifest.json").write_bytes(directory._render(manifest))
 
 
-def test_it_holds_a_manifest_and_members_and_nothing_else(stored):
-    assert [str(found.relative_to(stored)) for found in files(stored)] == [
-        "manifest.json",
-        "members/00000.model",
-        "members/00001.model",
-        "members/00002.model",
-    ]
-    assert os.listdir(stored.parent) == ["model"]
-
-
 def test_what_was_saved_is_loaded(stored):
     machine = ensemble(KERNELS[2], n_models=3)
     rows = Rows.from_dense(np.random.default_rng(0).standard_normal((20, 9)))

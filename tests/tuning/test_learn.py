@@ -19,7 +19,6 @@ from resvm_cli.ensemble.train import Trainer
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run, as_ranges
-from resvm_cli.storage.model import load_model
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 from resvm_cli.tuning.learn import learn, make_plan, merge, open_part, save, train_missing
 from resvm_cli.tuning.sample import SharedKernels
@@ -112,26 +111,6 @@ def test_nor_in_a_model_of_several_kernels_scalings_and_weightings():
     for members in (*(range(one, one + 1) for one in range(12)), range(2, 8)):
         alone = train_part(plan, members, given, Run(jobs=1)).values
         assert alone.tobytes() == whole[members.start : members.stop].tobytes()
-
-
-@pytest.mark.parametrize("scale", [None, "standard"])
-def test_parts_of_a_mixed_model_join_to_the_bytes_of_one_run(scale, tmp_path):
-    _, model = learn(
-        data(scale=scale), Params(settings=tuple(MIXED), decision="mean", auto=False), Run(jobs=2)
-    )
-    save(model, str(tmp_path / "whole"), force=False)
-    paths = []
-    for number, members in enumerate(cuts(12, 5)):
-        paths.append(str(tmp_path / f"part-{number}"))
-        train_members(data(scale=scale), MIXED, members, paths[-1], Run(jobs=1), "mean")
-    merge(paths, str(tmp_path / "joined"), Run())
-    assert files(tmp_path / "joined") == files(tmp_path / "whole")
-    stored = load_model(str(tmp_path / "whole"))
-    assert list(stored.ensemble.scalings) == [*([scale] if scale else []), "quantile"]
-    rows = Rows.from_dense(FEATURES)
-    ours, theirs = Predictor(model.ensemble), Predictor(stored.ensemble)
-    assert ours.member_values(rows).tobytes() == theirs.member_values(rows).tobytes()
-    assert ours.decisions(rows).means.tobytes() == theirs.decisions(rows).means.tobytes()
 
 
 @pytest.mark.parametrize("name", ["rbf", "linear", "weighted by quantiles"])
