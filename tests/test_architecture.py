@@ -222,7 +222,7 @@ LIMITS = {
     "lines of experiments": 7_730,
     "options of train": 48,
     "options of tune": 44,
-    "options of rank": 43,
+    "options of rank": 45,
     "options of predict": 19,
     "options of inspect": 23,
 }

@@ -38,7 +38,16 @@ SEAL = re.compile(r"\n[0-9a-f]{64}\n$")  # the digest of the line above
 FOR_PEOPLE = (".messages", ".html")
 # Keys that say how a file is written, not what was computed; files with digests are compared
 # themselves.
-BOOKKEEPING = ("format", "versions", "sha256", "bytes", "manifest_sha256")
+BOOKKEEPING = (
+    "format",
+    "kind",
+    "version",
+    "command",
+    "versions",
+    "sha256",
+    "bytes",
+    "manifest_sha256",
+)
 TIMEOUT = 900.0
 NAMES_TOLD = 6
 
@@ -117,7 +126,8 @@ random-oob      tune {PU} --trials 20 -o random-oob
 random-folds    tune {PU} --search random --trials 20 -v 5 -o random-folds
 committee       tune {PU} --trials 6 --committee 3 --no-extend -o committee
 of-grid         train {PU} --params grid/best.json -o of-grid
-rank            rank {PU} -o ranked --html rank.html
+rank            rank {PU} --save-model ranked --html rank.html \
+|| rank {PU} -o ranked --html rank.html
 rank-jsonl      rank {PU} --format jsonl --top 50 --seed 5
 rank-plain      rank {PU} --no-auto
 rank-linear     rank {PU} --no-auto -t linear

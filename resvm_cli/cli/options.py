@@ -52,7 +52,8 @@ GROUPS = data_option(
 )
 ANNOTATE = output_option(
     "--annotate FILE",
-    "Write the input table with the results as additional columns (.csv or .tsv).",
+    "Write all rows of the input table, in its order, with the results as additional columns (.csv"
+    " or .tsv).",
 )
 
 

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,6 +36,7 @@ SPECIAL = {
 }
 RED, YELLOW = "31", "33"
 QUOTES = ("'", '"')
+PREVIEW_ROWS = 20
 FIRST_HEARTBEAT_SECONDS = 10.0
 HEARTBEAT_SECONDS = 30.0
 
@@ -125,6 +126,29 @@ def print_data(text: str) -> None:
 def print_table(text: str) -> None:
     """Write a human-readable table to stdout, with control characters escaped."""
     print_data("".join(f"{harmless(line)}\n" for line in text.split("\n")[:-1]))
+
+
+def shows_preview(path: str) -> bool:
+    """Whether results go to a terminal, which is shown the first rows instead of all lines."""
+    return path == "-" and sys.stdout is not None and sys.stdout.isatty()
+
+
+def print_preview(columns: Mapping[str, Sequence[Any]], n_rows: int) -> None:
+    """Print the first rows as an aligned table with four digits; say how to write all of them."""
+    cells = zip(*(map(_shown, column[:PREVIEW_ROWS]) for column in columns.values()), strict=True)
+    left = [at for at, name in enumerate(columns) if name == "id"]
+    print_table("".join(f"{line}\n" for line in aligned([list(columns), *cells], left)))
+    if n_rows > PREVIEW_ROWS:
+        more = f"{n_rows - PREVIEW_ROWS:,} more rows"
+        say_row("note", f"{more}; to write all rows with all digits: -o FILE, or a pipe")
+
+
+def _shown(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.3e}"
 
 
 def print_json(command: str, content: dict[str, Any]) -> None:

@@ -19,7 +19,13 @@ from resvm_cli.cli.option_groups import (
     expand_option_groups,
     option_group,
 )
-from resvm_cli.cli.terminal import announce_stdin, print_json
+from resvm_cli.cli.terminal import (
+    PREVIEW_ROWS,
+    announce_stdin,
+    print_json,
+    print_preview,
+    shows_preview,
+)
 from resvm_cli.cli.values import parse_choice, parse_number
 from resvm_cli.errors import CommandLineError, DataError, ModelError
 from resvm_cli.parameters import RULE_NAMES, RuleName, check_contamination
@@ -52,11 +58,11 @@ class PredictOptions:
         "-o, --output FILE", "Output file (- is stdout).", default="-"
     )
     annotate: str | None = shared.ANNOTATE
-    form: str = shared.output_option(
+    form: str | None = shared.output_option(
         "--format NAME",
         "text (label and decision value), or tsv, csv or jsonl with named columns.",
-        default="text",
         completions=("text", "tsv", "csv", "jsonl"),
+        show_default="tsv for a table, text for svmlight",
     )
     votes: bool = shared.output_option("--votes", "Add the fraction of positive votes.")
     member_values: bool = advanced_option("--member-values", "Add each member's decision value.")
@@ -98,7 +104,7 @@ class PredictOptions:
     @property
     def format_name(self) -> FormatName:
         formats: tuple[FormatName, ...] = ("text", "tsv", "csv", "jsonl")
-        return parse_choice("--format", self.form, formats)
+        return parse_choice("--format", self.form or "text", formats)
 
     @property
     def rule(self) -> RuleName | None:
@@ -160,6 +166,7 @@ def predict(
     For example:
 
     - `resvm predict model test.svm > test.pred`
+    - `resvm predict model new.csv --id-column patient -o predictions.tsv`
     - `zcat test.svm.gz | resvm predict model --ids --votes --format tsv`
     - `resvm predict model test.svm -T recall=0.9 -o test.pred`
     """
@@ -196,7 +203,6 @@ def predict_rows(
 
     # a recall threshold requires the out-of-bag values
     model = load_with_out_of_bag(path, required=options.threshold_or_recall()[1] is not None)
-    scorer = _scorer(path, model, source, options, run)
     with ExitStack() as opened:
         opened.enter_context(parallel.one_blas_thread())
         opened_source = Source(source, once=options.annotate is None)
@@ -204,6 +210,12 @@ def predict_rows(
         encoding = model.encoding
         rows = RowInput(opened_source, roles, zero_based=model.zero_based, known=encoding)
         rows.encode_like(encoding, model.last_feature)
+        preview: list[PredictionBlock] | None = None
+        if options.form is None:
+            preview = [] if shows_preview(options.output) and not options.json else None
+            form = "text" if rows.table is None else "tsv"
+            options = PredictOptions(**{**vars(options), "form": form})
+        scorer = _scorer(path, model, source, options, run)
         annotation = None
         if options.annotate is not None:
             if rows.features is None:
@@ -217,9 +229,12 @@ def predict_rows(
             for block, (predictions, text, n_unlike_here) in _scored(
                 scorer, rows, comes_at_once(source), run
             ):
-                if not n_rows:
-                    write(format_header(options.format_name, predictions))
-                write(text)
+                if preview is not None:
+                    preview += [predictions] if n_rows < PREVIEW_ROWS else []
+                else:
+                    if not n_rows:
+                        write(format_header(options.format_name, predictions))
+                    write(text)
                 if annotation is not None:
                     annotation.add(predictions)
                 n_rows += len(block)
@@ -229,6 +244,8 @@ def predict_rows(
             if not n_rows:
                 hint = None if rows.table is None else "the file contains only column names"
                 raise DataError(f"{rows.name}: no rows", hint)
+        if preview is not None:
+            print_preview(_first_rows(preview), n_rows)
         if note := unlike_training(n_unlike, n_rows):
             run.warn(note)
         if rows.features is not None:
@@ -246,6 +263,16 @@ def predict_rows(
         "notes": list(run.notes),
         "fraction_unlike": n_unlike / n_rows if known else None,
     }
+
+
+def _first_rows(blocks: list[PredictionBlock]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    for block in blocks:
+        named = {} if block.ids is None else {"id": block.ids}
+        values = {name: column.tolist() for name, column in block.columns.items()}
+        for name, column in (named | values).items():
+            columns.setdefault(name, []).extend(column)
+    return columns
 
 
 def _scorer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -36,12 +36,20 @@ from resvm_cli.cli.options import (
     method_option,
     output_option,
 )
-from resvm_cli.cli.terminal import command_line, print_json, say_row
+from resvm_cli.cli.terminal import (
+    PREVIEW_ROWS,
+    command_line,
+    print_json,
+    print_preview,
+    say_row,
+    shows_preview,
+)
 from resvm_cli.cli.training_report import bags_of, rows_of
 from resvm_cli.cli.values import parse_choice
 from resvm_cli.data.streams import as_json
 from resvm_cli.errors import CommandLineError
 from resvm_cli.parameters import RANKING_TABLE, RankingParameters
+from resvm_cli.run import set_final_output
 
 if TYPE_CHECKING:
     from resvm_cli.metrics.intervals import Interval
@@ -53,14 +61,13 @@ if TYPE_CHECKING:
 
 ranking_option = partial(option, panel="Ranking")
 
-# A name with one of these suffixes was meant for the ranking, not for a model directory.
-LISTING_SUFFIXES = (".tsv", ".csv", ".jsonl", ".txt", ".html")
 RECOVERED_FRACTIONS = (0.5, 0.9)  # recall levels at which ranks are reported
 SHOWN_DEPTH = 50  # the summary shows cases for at most this many rows
 RANKED_DEPTHS = (10, 100, 1000)
 MAX_SHOWN = 20  # rows whose reasons are printed
+NOT_SHOWN = "known|members|.*_(low|high)"  # columns left out on a terminal
 # Options of training, which cannot be used with a stored model.
-TRAINING_OPTIONS = ("kernel", "params", "no_auto", "seed", "output", "force")
+TRAINING_OPTIONS = ("kernel", "params", "no_auto", "seed", "save_model", "force")
 
 
 @table_options(RANKING_TABLE)
@@ -88,6 +95,9 @@ class TrainingOptions:
 class ListingOptions:
     """Where to write the ranking, and in which format."""
 
+    output: str = output_option(
+        "-o, --output FILE", "Write the ranking here (- is stdout).", default="-"
+    )
     form: str = output_option(
         "--format NAME", "tsv, csv or jsonl.", default="tsv", completions=("tsv", "csv", "jsonl")
     )
@@ -113,7 +123,7 @@ def rank(
         "--model DIR", "Use a model trained on the same data instead of training one."
     ),
     training: TrainingOptions,
-    output: str | None = output_option("-o, --output DIR", "Save the trained model here."),
+    save_model: str | None = output_option("--save-model DIR", "Save the trained model here."),
     force: bool = FORCE,
     listing: ListingOptions,
     seed: int = SEED,
@@ -127,12 +137,12 @@ def rank(
 
     For example:
 
-    - `resvm rank --data genome.svm --positive-ids known.txt > ranking.tsv`
-    - `resvm rank --data compounds.csv --smiles-column smiles --positive-ids hits.txt > ranking.tsv`
-    - `resvm rank -P pos.svm -U unl.svm --top 100 --html ranking.html > top.tsv`
-    - `resvm rank -P pos.svm -U unl.svm --audit > suspects.tsv`
-    - `resvm rank -P pos.svm -N neg.svm -U unl.svm --next 96 > batch.tsv`
-    - `resvm rank -P pos.svm -U unl.svm --why 10 > ranking.tsv`
+    - `resvm rank --data genome.svm --positive-ids known.txt -o ranking.tsv`
+    - `resvm rank --data compounds.csv --smiles-column smiles --positive-ids hits.txt -o list.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --top 100 --html ranking.html -o top.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --audit -o suspects.tsv`
+    - `resvm rank -P pos.svm -N neg.svm -U unl.svm --next 96 -o batch.tsv`
+    - `resvm rank -P pos.svm -U unl.svm --why 10 -o ranking.tsv`
     """
     from resvm_cli.ranking import pipeline as job
     from resvm_cli.ranking.listing import RANKING_FORMATS
@@ -146,13 +156,10 @@ def rank(
         _reject_training(context, explicit)
     if listing.why_out is not None and "why" not in explicit:
         raise CommandLineError("--why-out requires --why N")
-    if output is not None and output.lower().endswith(LISTING_SUFFIXES):
-        raise CommandLineError(
-            f"-o is a directory for the model, but '{output}' looks like a file for the ranking",
-            f"the ranking goes to stdout: resvm rank ... > {shlex.quote(output)}, without -o",
-        )
-    if force and output is None:
-        raise CommandLineError("--force requires -o/--output")
+    if force and save_model is None:
+        raise CommandLineError("--force requires --save-model")
+    if listing.output != "-":
+        set_final_output(listing.output)
     given = given_values({**vars(training), "seed": seed}, explicit)
     params = read_params(given, molecules=table.smiles_column is not None)
     wanted = RankingParameters(
@@ -163,8 +170,8 @@ def rank(
     )
     source = data.training_input(table, scale=params.data_scale, groups=groups)
     with running.run(cluster) as run:
-        result = job.rank(source, params, wanted, run, model=model, target=output, force=force)
-    _write(result, form, listing, running)
+        result = job.rank(source, params, wanted, run, model=model, target=save_model, force=force)
+    _write(result, form, listing, running, preview="form" not in explicit)
 
 
 def _reject_training(context: typer.Context, explicit: set[str]) -> None:
@@ -178,7 +185,12 @@ def _reject_training(context: typer.Context, explicit: set[str]) -> None:
 
 
 def _write(
-    result: RankResult, form: RankingFormat, listing: ListingOptions, running: RunningOptions
+    result: RankResult,
+    form: RankingFormat,
+    listing: ListingOptions,
+    running: RunningOptions,
+    *,
+    preview: bool,
 ) -> None:
     from resvm_cli.data.atomic import output as output_file
     from resvm_cli.ranking.listing import format_ranking
@@ -196,8 +208,16 @@ def _write(
         show_reasons(result.reasons)
     if listing.json:
         print_ranking(result)
+        if listing.output == "-":
+            return
+    if preview and shows_preview(listing.output):
+        columns = result.listing.head(PREVIEW_ROWS).by_column()
+        left_out = [name for name in columns if re.fullmatch(NOT_SHOWN, name)]
+        for name in left_out:
+            del columns[name]
+        print_preview(columns, len(result.listing))
         return
-    with output_file("-") as write:
+    with output_file(listing.output) as write:
         for part in format_ranking(form, result.listing):
             write(part)
 

@@ -203,31 +203,30 @@ def write_annotated(
     n_first: int,
     results: Mapping[str, list[Any]],
 ) -> None:
-    """Write rows of one or two tables in the order of ``numbers``, with their results.
+    """Write all rows of one or two tables in their order; ``numbers`` says which have results.
 
-    The row numbers of the second table start at ``n_first``. If a table lacks a column, its rows
-    have empty cells there. The names are written even if there are no rows.
+    The row numbers of the second table start at ``n_first``. Cells are empty in rows without
+    results, and in columns that only the other table has.
     """
-    columns: dict[str, int] = {}
-    found: list[tuple[list[int], Row]] = [([], ())] * len(numbers)  # each row and its columns
-    in_second = numbers >= n_first
-    for table, which, shift in zip(tables, (~in_second, in_second), (0, n_first), strict=False):
-        places = np.flatnonzero(which)
-        if len(numbers) and not len(places):
-            continue
-        at = [columns.setdefault(name, len(columns)) for name in table.table.columns]
-        places = places[np.argsort(numbers[places], kind="stable")]
-        wanted = numbers[places] - shift
-        before = 0
-        for block, rows in table.cells():
-            first, last = np.searchsorted(wanted, [before, before + len(rows)])
-            cells = _rows_of(block, rows[wanted[first:last] - before])
-            for place, row in zip(places[first:last].tolist(), cells, strict=True):
-                found[place] = at, row
-            before += len(rows)
-    with annotated(path, list(columns)) as write:
-        filled = (dict(zip(*pair, strict=True)) for pair in found)
-        write(([row.get(at) for at in range(len(columns))] for row in filled), results)
+    columns = list(dict.fromkeys(name for table in tables for name in table.table.columns))
+    place_of = {number: place for place, number in enumerate(numbers.tolist())}
+    with annotated(path, columns) as write:
+        for table, number in zip(tables, (0, n_first), strict=False):
+            own = {name: at for at, name in enumerate(table.table.columns)}
+            for block, kept in table.cells():
+                places: list[int | None] = [None] * block.n_rows
+                for row in kept.tolist():
+                    places[row] = place_of.get(number)
+                    number += 1
+                rows = (
+                    [row[own[name]] if name in own else None for name in columns]
+                    for row in _rows_of(block, np.arange(block.n_rows))
+                )
+                found = {
+                    name: [None if place is None else column[place] for place in places]
+                    for name, column in results.items()
+                }
+                write(rows, found)
 
 
 def _rows_of(block: TableBlock, rows: IntArray) -> Iterator[tuple[str, ...]]:

@@ -149,10 +149,18 @@ def rank(
         )
         result = replace(result, source=source)
         if wanted.annotate is not None:
-            columns = result.listing.by_column()
-            del columns["id"]  # the table has its own ids
-            data.annotate(wanted.annotate, result.listing.numbers, columns)
+            _annotate(wanted.annotate, data, result.listing)
         return result
+
+
+def _annotate(path: str, data: PUFiles, listing: Listing) -> None:
+    """Write the input tables with the columns of the list, whose other rows have empty cells."""
+    numbers, columns = listing.numbers, listing.by_column()
+    del columns["id"]  # the tables have their own ids
+    others = np.setdiff1d(np.arange(len(data.positives)), numbers)  # P, which is not in the list
+    for name, column in columns.items():
+        column += [1 if name == "known" else None] * len(others)
+    data.annotate(path, np.concatenate([numbers, others]), columns)
 
 
 def rank_on(

@@ -210,7 +210,7 @@ PATHS = {
         ("labels", "positive_ids", "files"),
     ),
     ("rank",): (
-        ("output", "html", "annotate", "why_out"),
+        ("output", "save_model", "html", "annotate", "why_out"),
         (
             *TRAINING_FILES,
             "tested",

@@ -25,20 +25,26 @@ def table(folder: Path, missing: str = "mean") -> TrainingInput:
     return TrainingInput(data=str(folder / "t.csv"), table=reading(missing))
 
 
+def values_by_name(found: dict[str, list[str]], column: str) -> dict[str, str]:
+    return {name: cell for name, cell in zip(found["name"], found[column], strict=True) if cell}
+
+
 @pytest.mark.parametrize("options", [{}, {"top": 5}, {"audit": True}])
 @pytest.mark.parametrize("missing", ["mean", "drop"])
-def test_the_table_comes_back_by_rank(options, missing, tmp_path, monkeypatch):
+def test_every_row_of_the_table_comes_back_in_its_order(options, missing, tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "CELLS_AT_ONCE", 1)  # blocks of 64 rows
     wanted = RankingParameters(annotate=str(tmp_path / "a.csv"), **options)
     listing = rank(table(tmp_path, missing), CHOICE, wanted, Run()).listing
     found = columns_of(tmp_path / "a.csv")
     assert list(found) == [*NAMES, *(name for name in listing.columns if name != "id")]
-    assert found["name"] == listing.ids
-    by_name = {row[0]: row for row in ROWS}
-    for at, column in enumerate(NAMES):
-        assert found[column] == [by_name[name][at] for name in listing.ids]
-    assert [float(one) for one in found["decision_value"]] == listing.values.tolist()
-    assert found["known"] == [str(int(one)) for one in listing.known]
+    assert [list(row) for row in zip(*map(found.get, NAMES), strict=True)] == ROWS
+    values = values_by_name(found, "decision_value")
+    assert {name: float(value) for name, value in values.items()} == dict(
+        zip(listing.ids, listing.values.tolist(), strict=True)
+    )
+    known = {name for name, one in values_by_name(found, "known").items() if one == "1"}
+    expected = {row[0] for row in ROWS if row[4]}
+    assert known == expected if missing == "mean" else known < expected
 
 
 def test_rows_of_two_tables_come_back_under_one_header(tmp_path):
@@ -51,19 +57,23 @@ def test_rows_of_two_tables_come_back_under_one_header(tmp_path):
     wanted = RankingParameters(annotate=str(tmp_path / "a.tsv"))
     listing = rank(source, CHOICE, wanted, Run()).listing
     found = columns_of(tmp_path / "a.tsv")
-    by_name = {row[0]: row for row in ROWS}
-    assert found["name"] == listing.ids
-    assert found["a"] == [by_name[name][1] for name in listing.ids]
-    assert "status" not in found  # only rows of U are listed, and their table lacks it
+    assert list(found)[: len(NAMES)] == NAMES
+    in_order = [row for row in ROWS if row[4]] + [
+        [*row[:4], "", row[5]] for row in ROWS if not row[4]
+    ]
+    assert [list(row) for row in zip(*map(found.get, NAMES), strict=True)] == in_order
+    ranks = values_by_name(found, "rank")
+    assert sorted(ranks, key=lambda name: int(ranks[name])) == listing.ids
 
 
-def test_an_empty_list_is_annotated_with_a_header(tmp_path):
+def test_an_empty_list_leaves_all_rows_without_results(tmp_path):
     path = tmp_path / "a.csv"
     wanted = RankingParameters(fdr=1e-9, contamination_unl=0.1, annotate=str(path))
     listing = rank(table(tmp_path), CHOICE, wanted, Run()).listing
     assert not len(listing)
-    names = [*NAMES, *(name for name in listing.columns if name != "id")]
-    assert path.read_text().splitlines() == [",".join(names)]
+    found = columns_of(path)
+    assert found["name"] == [row[0] for row in ROWS]
+    assert set(found["rank"]) == {""}
 
 
 def test_reasons_and_a_stored_model_know_the_columns(tmp_path):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+import pty
+import re
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +27,7 @@ from resvm_cli.parameters import Params
 from resvm_cli.run import Run
 from resvm_cli.tuning.training import train
 from tests.conftest import SAMPLE
+from tests.programs import start_resvm
 from tests.tuning.test_training import NAMES, ROWS, reading, write
 
 CHOICE = Params(n_models=4, auto=False)
@@ -42,7 +46,7 @@ def folder(tmp_path_factory) -> Path:
 
 def predicted(folder: Path, name: str, table: ColumnRoles | None = None, **more) -> list[str]:
     target = folder / "out"
-    options = PredictOptions(output=str(target), **more)
+    options = PredictOptions(**{"output": str(target), "form": "text", **more})
     options.check()
     run = Run()
     predict_rows(str(folder / "m"), str(folder / name), options, run, table or ColumnRoles())
@@ -73,6 +77,44 @@ def test_columns_are_found_by_name_in_any_order_and_others_are_ignored(folder):
     write(folder / "s.tsv", shuffled, [OWN[at] for at in order] + ["more", "extra"], "\t")
     assert predicted(folder, "s.tsv") == expected
     assert "columns that the model does not use were ignored: name, more, extra" in notes()
+
+
+def test_a_table_is_answered_with_a_table_unless_a_format_is_given(folder):
+    lines = predicted(folder, "new.csv", ColumnRoles(row_id="name"), form=None, ids=True)
+    assert lines[0] == "id\tlabel\tdecision_value"
+    plain = [" ".join(line.split("\t")[1:]) for line in lines[1:]]
+    assert plain == [line.partition(" #")[0] for line in predicted(folder, "new.csv")]
+    assert [line.split("\t")[0] for line in lines[1:]] == [row[0] for row in NEW]
+
+
+def shown_on_a_terminal(*words: object) -> str:
+    """What a command prints to a terminal."""
+    primary, secondary = pty.openpty()
+    with start_resvm(*words, stdout=secondary) as running:
+        os.close(secondary)
+        text = b""
+        with suppress(OSError):  # the end of a terminal
+            while piece := os.read(primary, 1 << 16):
+                text += piece
+        running.communicate()
+    os.close(primary)
+    return text.decode().replace("\r", "")
+
+
+def test_a_terminal_is_shown_the_first_rows_as_an_aligned_table(folder):
+    words = ["predict", folder / "m", folder / "new.csv", "--id-column", "name"]
+    table = shown_on_a_terminal(*words).splitlines()
+    assert table[0].split() == ["id", "label", "decision_value"]
+    assert len(table) == 21
+    assert len({len(line) for line in table}) == 1
+    assert all(re.fullmatch(r"r\d+ +-?1 +-?\d\.\d{4}", line) for line in table[1:])
+    lines = shown_on_a_terminal(*words, "--format", "tsv").splitlines()
+    assert len(lines) == 1 + len(NEW)
+    trained = ["--data", folder / "t.csv", "--label-column", "status", "--positive-label", "hit"]
+    more = ["--positive-label", "strong hit", "--missing", "mean", "--id-column", "name"]
+    table = shown_on_a_terminal("rank", *trained, *more, "--model", folder / "m").splitlines()
+    assert table[0].split()[:4] == ["rank", "id", "decision_value", "votes"]
+    assert len(table) == 21
 
 
 @pytest.mark.parametrize(
