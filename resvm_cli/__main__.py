@@ -14,6 +14,8 @@ import signal
 from types import FrameType
 from typing import NoReturn
 
+from resvm_cli.errors import SIGNALS
+
 NEW_OBJECTS = 100_000  # between two runs of the garbage collector
 
 
@@ -25,15 +27,15 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 def program() -> NoReturn:
     """Run resvm and exit with its exit code."""
     gc.set_threshold(NEW_OBJECTS)
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _leave)
     try:
         from resvm_cli.cli import app
-    except (ImportError, MemoryError) as error:  # too little address space
+    except (ImportError, MemoryError, OSError) as error:  # too little address space or files
         message = f"resvm: error: cannot load a library: {error or 'out of memory'}\n"
         os.write(2, message.encode(errors="backslashreplace"))
-        os.write(2, b"  hint: is memory limited (ulimit -v)?\n")
+        os.write(2, b"  hint: are memory or open files limited (ulimit -v -n)?\n")
         os._exit(5)
 
     app.program()

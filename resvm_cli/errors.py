@@ -6,6 +6,7 @@ command line shows them as options: ``--n-pos``, ``--kernel linear``.
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -99,8 +100,12 @@ class ClosedPipe(Exception):
     """Our stdout was closed by its reader. Not an error: no one is left to read the output."""
 
 
+# What asks a run to end: a user, a closed terminal, a scheduler's warning or a time limit.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1)
+
+
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived. Not an Exception, so that no handler swallows it."""
+    """One of these signals arrived. Not an Exception, so that no handler swallows it."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)

@@ -32,4 +32,4 @@ def test_a_library_that_cannot_be_loaded_is_exit_5():
     ran = run(script_command(f"{script}; main.program()"))
     assert (ran.code, ran.out) == (5, b"")
     assert ran.err.startswith("resvm: error: cannot load a library: import of typer halted")
-    assert ran.err.endswith("\n  hint: is memory limited (ulimit -v)?\n")
+    assert ran.err.endswith("\n  hint: are memory or open files limited (ulimit -v -n)?\n")

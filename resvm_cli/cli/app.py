@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import signal
 import sys
@@ -27,7 +28,7 @@ from resvm_cli.cli.option_groups import (
 from resvm_cli.cli.values import UsageError, explain_usage_error
 from resvm_cli.data.atomic import remove_unfinished
 from resvm_cli.data.streams import guard_stdout
-from resvm_cli.errors import ClosedPipe, Interrupted, MachineError, ResvmError
+from resvm_cli.errors import SIGNALS, ClosedPipe, Interrupted, MachineError, ResvmError
 from resvm_cli.run import output_is_done, signal_arrived
 
 EVERYDAY = ("rank", "train", "predict", "score", "inspect")
@@ -122,7 +123,7 @@ def main() -> NoReturn:
     """Run resvm and exit with its exit code."""
     parallel.limit_blas_threads()
     guard_stdout()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored in background jobs
             signal.signal(number, _interrupt)
     arguments = _with_help(sys.argv[1:])
@@ -143,7 +144,7 @@ def main() -> NoReturn:
         hint = "is memory limited (ulimit -v)?"
         _fail(MachineError(f"cannot load a library: {error}", hint))
     except Interrupted as error:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)  # cleanup must not be interrupted
         remove_unfinished()
         if output_is_done():
@@ -151,6 +152,8 @@ def main() -> NoReturn:
         terminal.say("resvm: interrupted")
         os._exit(error.exit_code)  # a solver may still be running, and a C call cannot be canceled
     except Exception as error:  # noqa: BLE001 - any other exception is a bug, reported here
+        if isinstance(error, OSError) and error.errno == errno.EMFILE:  # while loading a library
+            _fail(MachineError("too many open files", "raise the limit (ulimit -n), or use -j 1"))
         _report_bug(error)
         sys.exit(1)
     sys.exit(code or 0)

@@ -105,11 +105,11 @@ def _remove(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _true_path(path: str) -> Path:
+def true_path(path: str) -> Path:
     try:
         return Path(os.path.realpath(path))
-    except OSError as error:  # the working directory no longer exists
-        raise cannot("write", path, error) from None
+    except OSError:
+        raise FileError(f"{path}: the working directory no longer exists") from None
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
             with open(path, "wb") as device:
                 yield device
             return
-        target = _true_path(path)
+        target = true_path(path)
         with _temporary(target) as temporary:
             opener = partial(os.open, mode=0o666 if mode is None else 0o600)
             with open(temporary, "xb", opener=opener) as handle:
@@ -157,7 +157,7 @@ def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterat
     An existing directory is moved aside first and removed last. If the process is killed in
     between, ``recover`` moves it back.
     """
-    target = _true_path(path)
+    target = true_path(path)
     try:
         with _temporary(target) as name:
             temporary = Path(name)
@@ -292,7 +292,7 @@ def check_outputs(outputs: Sequence[tuple[str, str]], inputs: Sequence[tuple[str
             _refuse(name, path, read.get(key), written.get(key))
         written |= dict.fromkeys(keys, name)
     for name, path in replaced:
-        target = _true_path(path)
+        target = true_path(path)
         is_own = target.name.endswith(OWN_FILES)
         for folder in target.parents:
             sealed = is_own or any(os.path.lexists(folder / each) for each in SEALED)
@@ -330,7 +330,7 @@ def _is_replaced(path: str) -> bool:
 
 def _keys_of(path: str) -> set[Key]:
     """Return values that two paths share only if they are, or will be, the same file."""
-    keys: set[Key] = set() if path == STDIN else {str(_true_path(path))}
+    keys: set[Key] = set() if path == STDIN else {str(true_path(path))}
     with suppress(OSError):  # not there yet, or stdin is closed
         status = os.fstat(0) if path == STDIN else os.stat(path)
         keys.add((status.st_dev, status.st_ino))

@@ -38,6 +38,7 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.problem import Problem
+from resvm_cli.threads import available_memory
 
 # LIBSVM's training time is quadratic in the bag size, so LIBLINEAR trains linear members on bags
 # larger than this.
@@ -46,6 +47,8 @@ LARGE_BAG = 5000
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 CACHE_MB = 100.0  # kernel cache of a solver, as in LIBSVM; less memory means less cache
 MAX_ROWS = 2**53
+DRAW_BYTES = 40  # measured, per row of a bag: numbers drawn, sorted and counted
+SMALL_BYTES = 2**28  # fits anywhere
 BAG_RULE = "pcg64-1"  # written to the manifest; a different way of drawing needs a new name
 WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P are drawn in proportion to their weights
 # Default bag sizes; docs/quality.md compares them with alternatives.
@@ -243,6 +246,7 @@ def resolve_defaults(
             f"the penalty for P must be positive and finite, but it is {c_pos:g}",
             "choose less extreme values of `c_unl`, `w_pos` and the bag sizes",
         )
+    require_memory(n_pos + n_unl + n_neg)
     solver = _solver(params, n_pos + n_unl, with_negatives=rows_neg > 0)
     return SettingPlan(
         method=params.method,
@@ -269,6 +273,17 @@ def resolve_defaults(
         by_libsvm=params.solver == "libsvm",
         weight=params.weight,
     )
+
+
+def require_memory(bag_size: int) -> None:
+    """Raise ParameterError for a bag that cannot be drawn with the memory at hand."""
+    needed = DRAW_BYTES * bag_size
+    if needed > SMALL_BYTES and needed > (left := available_memory()):
+        raise ParameterError(
+            f"a bag of {bag_size:,} rows takes at least {needed / 1e9:,.0f} GB of memory, but"
+            f" {left / 1e9:,.1f} GB are left",
+            "choose a smaller `n_pos` or `n_unl`",
+        )
 
 
 def require_weighted_draws(method: MethodName) -> None:

@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli import threads as parallel
-from resvm_cli.data.atomic import read_consistently, recover, whole_directory
+from resvm_cli.data.atomic import read_consistently, recover, true_path, whole_directory
 from resvm_cli.data.json_files import parse_object
 from resvm_cli.data.scaling import Scaling
-from resvm_cli.data.streams import cannot
 from resvm_cli.ensemble.decisions import DecisionRule, OutOfBag
 from resvm_cli.ensemble.ensemble import Ensemble, Section
 from resvm_cli.ensemble.plan import BAG_RULE, WEIGHTED_RULE, Plan
@@ -105,10 +104,7 @@ def require_parent(path: str) -> Path:
     """Return the real path; it must have a name, and its parent directory must exist."""
     if path in ("", "-"):
         raise ParameterError(f"`path` is '{path}'; expected the name of a directory")
-    try:
-        target = Path(os.path.realpath(path))
-    except OSError as error:
-        raise cannot("write", path, error) from None
+    target = true_path(path)
     if not target.parent.is_dir():
         raise ParameterError(
             f"{path}: its parent directory does not exist",

@@ -207,14 +207,38 @@ def test_a_signal_during_a_long_solve_stops_at_once(number, code, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["p", "u"]
 
 
-def test_a_signal_during_predict_leaves_no_file_behind(model, tmp_path):
+@pytest.mark.parametrize("name", ["TERM", "HUP", "XCPU", "USR1"])
+def test_a_signal_during_predict_leaves_no_file_behind(name, model, tmp_path):
+    number = signal.Signals[f"SIG{name}"]
     with start_resvm("predict", model, "-o", tmp_path / "out") as running:
         running.stdin.write(b"1:1\n" * 10)
         running.stdin.flush()
         until(lambda: len(os.listdir(tmp_path)) == 1)
-        running.send_signal(signal.SIGTERM)
-        assert running.wait() == 143
+        running.send_signal(number)
+        assert running.wait() == 128 + number
     assert os.listdir(tmp_path) == []
+
+
+def test_what_runs_out_of_open_files_is_told(model):
+    script = (
+        "import sys, errno; from resvm_cli.cli import app; from resvm_cli.data import streams\n"
+        "def fail(*given): raise OSError(errno.EMFILE, 'Too many open files', 'scipy.py')\n"
+        "app.command_line = fail; app.program()"
+    )
+    ran = run(script_command(script, "inspect", model))
+    assert_exit(ran, 5)
+    assert "resvm: error: too many open files" in ran.err
+
+
+def test_a_working_directory_that_is_gone_is_told_in_a_line(model, tmp_path):
+    script = (
+        "import os; os.chdir(os.environ['GONE']); os.rmdir(os.environ['GONE'])\n"
+        "from resvm_cli.cli.app import program; program()"
+    )
+    (tmp_path / "x").mkdir()
+    ran = run(script_command(script, "inspect", "m"), env={"GONE": str(tmp_path / "x")})
+    assert_exit(ran, 5)
+    assert ran.err == "resvm: error: m: the working directory no longer exists\n"
 
 
 def test_leaving_at_once_loses_nothing():

@@ -226,3 +226,12 @@ def test_parameters_that_cannot_work_are_refused(options, message):
     with pytest.raises(ParameterError) as caught:
         Params(**options).check()
     assert message in str(caught.value)
+
+
+def test_a_bag_that_memory_cannot_hold_is_refused_with_the_figure(monkeypatch):
+    monkeypatch.setattr("resvm_cli.ensemble.plan.available_memory", lambda: 3e10)
+    assert resolve_defaults(Params(n_pos=10**8), 100, 1000, 5, lambda: 1.0)
+    with pytest.raises(
+        ParameterError, match=r"a bag of 1,0.* takes at least 40 GB .* but 30\.0 GB"
+    ):
+        resolve_defaults(Params(n_pos=10**9), 100, 1000, 5, lambda: 1.0)
