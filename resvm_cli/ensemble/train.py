@@ -27,7 +27,7 @@ from resvm_cli.run import Run
 from resvm_cli.svm import kernels, libsvm, smo
 from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import LinearSolution, Problem
-from resvm_cli.svm.products import BagRows, SparseBag, bag_values
+from resvm_cli.svm.products import Bag, bag_values
 
 if TYPE_CHECKING:
     from resvm_cli.svm.liblinear import LinearTrainer
@@ -234,7 +234,7 @@ class TrainingSet:
         self._bins = bins
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_nodes", "_linear_trainer", "_bag_rows", "_relevance")
+        made = ("_nodes", "_linear_trainer", "_all_rows", "_relevance")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @cached_property
@@ -248,8 +248,8 @@ class TrainingSet:
         return LinearTrainer(self.rows)
 
     @cached_property
-    def _bag_rows(self) -> BagRows:
-        return BagRows(self.rows)
+    def _all_rows(self) -> Bag:
+        return Bag.from_rows(self.rows)
 
     @cached_property
     def _relevance(self) -> Relevance:
@@ -262,7 +262,7 @@ class TrainingSet:
         n_positive = len(positive)
         bag = None
         if problem.solver != "liblinear":
-            bag = self._bag_rows.bag(numbers, problem.kernel, needed=problem.n_negative > 0)
+            bag = self._all_rows.part(numbers, problem.kernel, needed=problem.n_negative > 0)
         weights = self._feature_weights(problem, positive, unlabeled)
         if weights is not None and bag is None:  # a large bag, or LIBLINEAR
             rows = TrainingSet(self.rows.take(numbers).times(weights), self._inner_threads)
@@ -283,7 +283,7 @@ class TrainingSet:
         drawn = place[solution.support]
         coefficients = np.bincount(drawn, solution.coefficients, len(numbers)).astype(np.float64)
         if problem.kernel.name == "linear":
-            bag = bag or SparseBag.from_rows(self.rows.take(numbers))
+            bag = bag or Bag.from_rows(self.rows.take(numbers))
             line = bag.combined(coefficients)
             if weights is not None:  # an equivalent member for unweighted rows
                 line = line.times(weights)
@@ -296,7 +296,7 @@ class TrainingSet:
         trained = TrainedMember(member, solution.converged)
         if weights is None or bag is None:
             return trained
-        return _weighted_member(trained, bag.taken(support), weights)
+        return _weighted_member(trained, bag.original_rows().take(support), weights)
 
     def _feature_weights(
         self, problem: Problem, positive: IntArray, unlabeled: IntArray

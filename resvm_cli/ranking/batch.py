@@ -109,7 +109,7 @@ def _distances(rows: Rows, ensemble: Ensemble) -> FloatArray:
     group = max(ensemble.sections, key=lambda one: one.weight)
     kernel = group.kernel
     products = kernel_products(ensemble.scaled(rows, group), kernel)
-    values = products if kernel.is_precomputed else kernel_values(kernel, products)
+    values = kernel_values(kernel, products)
     own = values.diagonal()
     distances: FloatArray = np.maximum(own[:, None] + own[None, :] - 2 * values, 0.0)
     upper = distances[np.triu_indices(len(rows), 1)]

@@ -14,13 +14,13 @@
 
 /* One binary serves all x86-64 processors: the loader chooses the widest vectors. Multiplications are
  * fused with additions only where the code says so (-ffp-contract=off), so all widths give the same
- * bits. Other builds set HAS_EXP to 0 and use numpy's exp, which is then a third faster than ours. */
+ * bits. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(RESVM_WITHOUT_PYTHON)
-#define HAS_EXP 1
+#define HAS_CLONES 1
 #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
-#define HAS_EXP 0
+#define HAS_CLONES 0
 #define WIDEST
 #endif
 
@@ -36,21 +36,6 @@ WIDEST static void fill_exponents(double *block, size_t height, size_t width,
         for (size_t i = 0; i < width; i++) {
             double distance = (at[i] * -2.0 + row_norms[i]) + norm;
             at[i] = (distance < 0.0 ? 0.0 : distance) * -gamma;
-        }
-    }
-}
-
-/* Replaces the common sum s of two rows with their Tanimoto similarity: s / (a + b - s), or 1 if both
- * rows are zero. */
-WIDEST static void fill_tanimoto(double *block, size_t height, size_t width, const double *row_norms,
-                               const double *support_norms)
-{
-    for (size_t line = 0; line < height; line++) {
-        double *at = block + line * width;
-        const double norm = support_norms[line];
-        for (size_t i = 0; i < width; i++) {
-            double all = (row_norms[i] + norm) - at[i];
-            at[i] = all == 0.0 ? 1.0 : at[i] / all;
         }
     }
 }
@@ -106,7 +91,7 @@ static inline __attribute__((always_inline)) void fill_exp_by(double *at, size_t
         at[i] = exp_of(at[i], fused);
 }
 
-#if HAS_EXP
+#if HAS_CLONES
 __attribute__((target("avx512f,avx512dq"))) static void fill_exp_avx512(double *at, size_t count)
 {
     fill_exp_by(at, count, 1);
@@ -121,7 +106,7 @@ __attribute__((target("avx2,fma"))) static void fill_exp_avx2(double *at, size_t
 /* All processors with fused multiply-add, that is, nearly all, give the same bits. */
 static void fill_exp(double *at, size_t count)
 {
-#if HAS_EXP
+#if HAS_CLONES
     if (__builtin_cpu_supports("avx512dq"))
         fill_exp_avx512(at, count);
     else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -240,16 +225,6 @@ static const char *bounds(const struct rows *rows, size_t number, size_t *first,
     *last = (size_t)to;
     return from >= 0 && to >= from && (uint64_t)to <= rows->n_entries ? NULL : bad_starts;
 }
-
-static int are_below(const int64_t *numbers, size_t n_numbers, size_t limit)
-{
-    for (size_t i = 0; i < n_numbers; i++)
-        if (numbers[i] < 0 || (uint64_t)numbers[i] >= limit)
-            return 0;
-    return 1;
-}
-
-static const char bad_numbers[] = "numbers does not fit starts: there is no such row";
 
 /* TILE members are processed at a time, so that their sums stay in registers; the rest are processed
  * STEP at a time. */
@@ -514,48 +489,31 @@ static const char *multiply_rows(const struct rows *rows, const int32_t *places,
     return NULL;
 }
 
-/* Marks the features that occur in any of these rows, and counts the rows' entries. */
-static const char *mark_features(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
-                                 unsigned char *marks, size_t reach, int64_t *count)
-{
-    *count = 0;
-    const char *wrong = are_below(numbers, n_numbers, rows->count) ? NULL : bad_numbers;
-    for (size_t i = 0; i < n_numbers && !wrong; i++) {
-        size_t first, last;
-        wrong = bounds(rows, (size_t)numbers[i], &first, &last);
-        if (wrong)
-            return wrong;
-        for (size_t entry = first; entry < last; entry++) {
-            uint32_t index = (uint32_t)rows->indices[entry];
-            if (index >= reach)
-                return "indices does not fit marks: there is no such index";
-            marks[index] = 1;
-        }
-        *count += (int64_t)(last - first);
-    }
-    return wrong;
-}
-
-/* Writes these rows into the lines of a dense matrix of zeros, with features at their places. */
+/* Writes these rows into the lines of a dense matrix of zeros, with features at their places. If the
+ * width is 0, sets the places of the features that occur in the rows to 1 instead. */
 static const char *spread_rows(const struct rows *rows, const int64_t *numbers, size_t n_numbers,
-                               const int32_t *places, size_t reach, double *matrix, size_t width)
+                               int32_t *places, size_t reach, double *matrix, size_t width)
 {
-    const char *wrong = are_below(numbers, n_numbers, rows->count) ? NULL : bad_numbers;
-    for (size_t i = 0; i < n_numbers && !wrong; i++) {
+    for (size_t i = 0; i < n_numbers; i++) {
         size_t first, last;
-        wrong = bounds(rows, (size_t)numbers[i], &first, &last);
+        if (numbers[i] < 0 || (uint64_t)numbers[i] >= rows->count)
+            return "numbers does not fit starts: there is no such row";
+        const char *wrong = bounds(rows, (size_t)numbers[i], &first, &last);
         if (wrong)
             return wrong;
         for (size_t entry = first; entry < last; entry++) {
-            uint32_t index = (uint32_t)rows->indices[entry];
+            const uint32_t index = (uint32_t)rows->indices[entry];
             if (index >= reach)
                 return "indices does not fit places: there is no such index";
-            if (places[index] < 0 || (size_t)places[index] >= width)
+            if (!width)
+                places[index] = 1;
+            else if ((uint32_t)places[index] >= width)
                 return "places does not fit width: there is no such column";
-            matrix[i * width + (size_t)places[index]] = rows->values[entry];
+            else
+                matrix[i * width + (size_t)places[index]] = rows->values[entry];
         }
     }
-    return wrong;
+    return NULL;
 }
 
 /* Sorts the rows' entries by column and, within a column, by row. `starts` has one number more than
@@ -706,15 +664,6 @@ FUNCTION(exponents, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64,
     return NULL;
 }
 
-FUNCTION(tanimoto, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "support_norms"))
-{
-    const struct argument *a = call->given;
-    if (!is_product(a[0].count, a[1].count, a[2].count))
-        return "block does not fit row_norms and support_norms";
-    fill_tanimoto(a[0].data, a[2].count, a[1].count, a[1].data, a[2].data);
-    return NULL;
-}
-
 FUNCTION(exp, OUT(FLOAT64, "block"))
 {
     fill_exp(call->given[0].data, call->given[0].count);
@@ -737,25 +686,6 @@ FUNCTION(add, IN(FLOAT64, "block"), IN(INT64, "starts"), IN(INT32, "members"),
     struct uses uses = {a[1].data, a[2].data, a[3].data,           a[3].count,
                         a[4].data, a[4].count / width, width};
     return add_weighted(a[0].data, a[1].count - 1, width, &uses);
-}
-
-FUNCTION(add_rbf, OUT(FLOAT64, "block"), IN(FLOAT64, "row_norms"), IN(FLOAT64, "support_norms"),
-         IN(REAL, "gamma"), IN(INT64, "starts"), IN(INT32, "members"), IN(FLOAT64, "coefficients"),
-         OUT(FLOAT64, "sums"))
-{
-    const struct argument *a = call->given;
-    size_t width = a[1].count, height = a[2].count;
-    if (width == 0 || !is_product(a[0].count, width, height))
-        return "block does not fit row_norms and support_norms";
-    if (a[4].count != height + 1)
-        return "starts does not fit block: it must have one number more than there are lines";
-    if (a[5].count != a[6].count)
-        return "coefficients does not fit members";
-    if (a[7].count % width)
-        return "sums does not fit row_norms";
-    struct uses uses = {a[4].data, a[5].data, a[6].data,           a[6].count,
-                        a[7].data, a[7].count / width, width};
-    return add_rbf_values(a[0].data, height, width, a[1].data, a[2].data, a[3].real, &uses);
 }
 
 FUNCTION(multiply_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), OUT(FLOAT64, "sums"),
@@ -829,20 +759,8 @@ FUNCTION(multiply, ROWS, IN(INT32, "places"), IN(INT64, "column_starts"), IN(INT
                          a[9].whole != 0);
 }
 
-FUNCTION(mark, ROWS, IN(INT64, "numbers"), OUT(BOOL, "marks"))
-{
-    const struct argument *a = call->given;
-    int64_t n_entries = 0;
-    struct rows rows;
-    const char *wrong = take_rows(a, &rows);
-    if (!wrong)
-        wrong = mark_features(&rows, a[3].data, a[3].count, a[4].data, a[4].count, &n_entries);
-    RESULTS(call, n_entries);
-    return wrong;
-}
-
-FUNCTION(spread, ROWS, IN(INT64, "numbers"), IN(INT32, "places"), OUT(FLOAT64, "matrix"),
-         IN(WHOLE, "width"))
+FUNCTION(spread, ROWS, IN(INT64, "numbers"), OUT(INT32, "places"),
+         OUT(FLOAT64, "matrix"), IN(WHOLE, "width"))
 {
     const struct argument *a = call->given;
     size_t width = size_from(&a[6]);
@@ -850,7 +768,7 @@ FUNCTION(spread, ROWS, IN(INT64, "numbers"), IN(INT32, "places"), OUT(FLOAT64, "
     const char *wrong = take_rows(a, &rows);
     if (wrong)
         return wrong;
-    if (width == 0 || !is_product(a[5].count, width, a[3].count))
+    if (!is_product(a[5].count, width, a[3].count))
         return "matrix does not fit numbers and width";
     return spread_rows(&rows, a[3].data, a[3].count, a[4].data, a[4].count, a[5].data, width);
 }
@@ -955,23 +873,22 @@ static PyObject *call_print_function(PyObject *Py_UNUSED(module), PyObject *Py_U
 
 static PyMethodDef methods[] = {
     METHOD(exponents, "Replace the dot products in a block with rbf exponents."),
-    METHOD(tanimoto, "Replace the common sums in a block with Tanimoto similarities."),
     METHOD(exp, "Replace each x in a block with e^x; no x may be above zero."),
     METHOD(add, "Add each line of a block, times its coefficients, to its members' sums."),
-    METHOD(add_rbf, "Do exponents, exp and add in one call, from the dot products in a block."),
     METHOD(multiply_tiles,
            "Multiply rows by the weights of members, whose number is a multiple of STEP. The weights\n"
            "have one line per place for each TILE of members, then for each STEP of the rest. Features\n"
            "without a place are skipped. The sums have one line per row or, by_member, per member."),
     METHOD(add_rbf_tiles,
-           "Do multiply_tiles by member and add_rbf in one call: the tiles contain support vectors\n"
-           "instead of members, and the members that use one begin at its use_starts."),
+           "Do multiply_tiles by member, exponents, exp and add in one call: the tiles contain support\n"
+           "vectors instead of members, and the members that use one begin at its use_starts."),
     METHOD(multiply,
            "Multiply a sparse matrix, given by its columns, by rows: the block has one line per line\n"
            "of the matrix. With `minimum`, the part that two numbers have in common replaces their\n"
            "product. The scratch is ROWS_TOGETHER times as large as a column of the block."),
-    METHOD(mark, "Mark the features that occur in these rows; return the number of entries."),
-    METHOD(spread, "Write these rows into the lines of a matrix of zeros, with features at their places."),
+    METHOD(spread,
+           "Write these rows into the lines of a matrix of zeros, with features at their places; or, if the\n"
+           "width is 0, set the places of the features that occur in them to 1."),
     METHOD(solve,
            "Train several SVMs on each of several bags, given the kernel values (height x height) of\n"
            "the rows that bags are drawn from. The row numbers of bag b begin at starts[b], with P first\n"
@@ -1001,8 +918,7 @@ PyMODINIT_FUNC PyInit__blocks(void)
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntMacro(module, TILE) < 0 || PyModule_AddIntMacro(module, STEP) < 0 ||
                    PyModule_AddIntMacro(module, ROWS_TOGETHER) < 0 ||
-                   PyModule_AddIntMacro(module, LINE_PADDING) < 0 ||
-                   PyModule_AddIntMacro(module, HAS_EXP) < 0))
+                   PyModule_AddIntMacro(module, LINE_PADDING) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -4,24 +4,11 @@ TILE: int
 STEP: int
 ROWS_TOGETHER: int
 LINE_PADDING: int
-HAS_EXP: int
 
 def exponents(block: Any, row_norms: Any, support_norms: Any, gamma: float, /) -> None: ...
-def tanimoto(block: Any, row_norms: Any, support_norms: Any, /) -> None: ...
 def exp(block: Any, /) -> None: ...
 def add(
     block: Any, starts: Any, members: Any, coefficients: Any, sums: Any, width: int, /
-) -> None: ...
-def add_rbf(
-    block: Any,
-    row_norms: Any,
-    support_norms: Any,
-    gamma: float,
-    starts: Any,
-    members: Any,
-    coefficients: Any,
-    sums: Any,
-    /,
 ) -> None: ...
 def multiply_tiles(
     starts: Any,
@@ -62,7 +49,6 @@ def multiply(
     minimum: bool,
     /,
 ) -> None: ...
-def mark(starts: Any, indices: Any, values: Any, numbers: Any, marks: Any, /) -> int: ...
 def spread(
     starts: Any,
     indices: Any,

@@ -138,9 +138,10 @@ class Kernel:
             return dots
         if self.uses_distances:
             return exp_in_place(self.exponents(dots, norms, pool_norms))
-        if not self.known_to_libsvm:
-            _blocks.tanimoto(dots, pool_norms, norms)
-            return dots
+        if not self.known_to_libsvm:  # Tanimoto; minmax too, from sums and sums of minima
+            union = (pool_norms + norms[:, None]) - dots
+            with np.errstate(invalid="ignore"):
+                return np.where(union == 0.0, 1.0, np.divide(dots, union, out=dots))
         dots *= self.gamma
         dots += self.coef0
         if self.name == "sigmoid":
@@ -158,9 +159,7 @@ class Kernel:
 
 
 def exp_in_place(exponents: FloatArray) -> FloatArray:
-    """Replace each x <= 0 with exp(x), using our faster C code if this build has it."""
-    if not _blocks.HAS_EXP:
-        return np.exp(exponents, out=exponents)
+    """Replace each x <= 0 with exp(x)."""
     _blocks.exp(exponents)
     return exponents
 

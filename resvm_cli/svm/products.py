@@ -9,8 +9,9 @@ does not depend on other rows.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -93,103 +94,44 @@ def _entries(rows: Rows) -> tuple[IntArray, IndexArray, FloatArray]:
 def dense_matrix(rows: Rows, width: int, padding: int = 0) -> FloatArray:
     """Convert rows to a dense matrix with ``width`` columns, plus ``padding`` rows of zeros."""
     matrix = np.zeros((len(rows) + padding, width))
-    if width:
-        columns = np.arange(width, dtype=np.int32)
-        numbers = np.arange(len(rows))
-        _blocks.spread(*_entries(rows), numbers, columns, matrix[: len(rows)], width)
+    numbers, columns = np.arange(len(rows)), np.arange(width, dtype=np.int32)
+    _blocks.spread(*_entries(rows), numbers, columns, matrix[: len(rows)], width)
     return matrix
 
 
 @dataclass(frozen=True, eq=False)
-class DenseBag:
-    """Rows as a dense matrix over the features that occur in them."""
+class Bag:
+    """Some rows of a training set, with the features that occur in them numbered without gaps."""
 
-    features: IntArray
-    matrix: FloatArray
-
-    def dot_products(self, out: FloatArray | None = None) -> FloatArray:
-        """Return the dot products, rows x rows; they may overflow, as in LIBSVM."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.matmul(self.matrix, self.matrix.T, out=out)
-
-    def combined(self, coefficients: FloatArray) -> Rows:
-        """Return the sum of the rows times their coefficients, as one sparse row."""
-        return Rows.one_row(self.features, coefficients @ self.matrix).without_zeros()
-
-    def times(self, factors: Rows) -> DenseBag:
-        """Multiply each feature by its factor, and drop features without a factor."""
-        place = Columns(factors.indices).places(self.features.astype(np.int32))
-        kept = np.flatnonzero(place >= 0)
-        with np.errstate(over="ignore"):
-            matrix = self.matrix[:, kept] * factors.values[place[kept]]
-        return DenseBag(self.features[kept], matrix)
-
-    def taken(self, numbers: IntArray) -> Rows:
-        """Return some of the rows, with their original feature indices."""
-        rows = Rows.from_dense(self.matrix[numbers], 0)
-        return Rows(rows.indptr, self.features[rows.indices].astype(np.int32), rows.values)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseBag:
-    """Sparse rows whose indices are positions among the features that occur in them."""
-
-    features: IntArray
-    rows: Rows
+    features: IntArray  # the original index of each column
+    _all_rows: Rows
+    _numbers: IntArray
+    _columns: IndexArray  # by index in the training set
+    is_dense: bool = False  # whether products are computed from a dense matrix
+    order: Literal["C", "F"] = "C"  # the layout of the matrix, which BLAS rounds by
 
     @classmethod
-    def from_rows(cls, rows: Rows) -> SparseBag:
-        """Renumber the features of rows that have their original feature indices."""
+    def from_rows(cls, rows: Rows) -> Bag:
+        """Return a bag of all these rows, which have their original feature indices."""
         columns = Columns(rows.indices)
-        return cls(columns.present, columns.placed(rows))
+        numbers = np.arange(len(columns), dtype=np.int32)
+        return cls(columns.present, columns.placed(rows), np.arange(len(rows)), numbers)
 
-    def original_rows(self) -> Rows:
-        """Return the rows with their original feature indices."""
-        indices = self.features[self.rows.indices].astype(np.int32)
-        return Rows(self.rows.indptr, indices, self.rows.values)
+    def suited_to(self, kernel: Kernel, max_cells: int) -> Bag:
+        """Return the bag, dense if that is faster; a matrix may have up to ``max_cells`` cells."""
+        is_dense = MIN_DENSITY * self._n_cells <= self.n_entries and self._n_cells <= max_cells
+        is_dense = is_dense and not (kernel.uses_minimum or kernel.is_precomputed)
+        return Bag(
+            self.features, self._all_rows, self._numbers, self._columns, is_dense, self.order
+        )
 
-    def times(self, factors: Rows) -> SparseBag:
-        """Multiply each feature by its factor, and drop features without a factor."""
-        return SparseBag.from_rows(self.original_rows().times(factors))
-
-    def taken(self, numbers: IntArray) -> Rows:
-        """Return some of the rows, with their original feature indices."""
-        return self.original_rows().take(numbers)
-
-    def dot_products(self, *, minimum: bool = False) -> FloatArray:
-        """Return the dot products or, with ``minimum``, sums of common parts: rows x rows."""
-        columns = np.arange(len(self.features), dtype=np.int32)
-        cells = len(self.rows) * len(columns)
-        is_dense = cells <= MAX_CELLS and len(self.rows.values) >= MIN_DENSITY * cells
-        matrix = SparseMatrix(self.rows, len(columns), filled=minimum and is_dense)
-        return matrix.products(self.rows, columns, minimum=minimum)
-
-    def combined(self, coefficients: FloatArray) -> Rows:
-        """Return the sum of the rows times their coefficients, as one sparse row."""
-        weighted = self.rows.values * coefficients[self.rows.row_numbers]
-        total = np.bincount(self.rows.indices, weighted, minlength=len(self.features))
-        return Rows.one_row(self.features, total.astype(np.float64)).without_zeros()
-
-
-@dataclass(frozen=True, eq=False)
-class BagRows:
-    """The rows that bags are drawn from, with features renumbered without gaps."""
-
-    _rows: Rows
-
-    @cached_property
-    def _numbered(self) -> SparseBag:
-        return SparseBag.from_rows(self._rows)
-
-    def bag(
-        self, numbers: IntArray, kernel: Kernel, *, needed: bool = False
-    ) -> DenseBag | SparseBag | None:
+    def part(self, numbers: IntArray, kernel: Kernel, *, needed: bool = False) -> Bag | None:
         """Return a bag of these rows, or None if LIBSVM should use the rows themselves.
 
         With ``needed``, never return None: LIBSVM has no separate penalty for known negatives.
         """
-        is_needed = needed or not kernel.known_to_libsvm or kernel.is_precomputed
-        if len(numbers) > MAX_ROWS and not is_needed:
+        needed = needed or not kernel.known_to_libsvm or kernel.is_precomputed
+        if len(numbers) > MAX_ROWS and not needed:
             return None
         if len(numbers) > MAX_MATRIX_ROWS:
             raise ParameterError(
@@ -197,59 +139,93 @@ class BagRows:
                 f" {MAX_MATRIX_ROWS:,}: all kernel values must fit in memory",
                 "use `method='resvm'`, or smaller bags (`n_pos`, `n_unl`)",
             )
-        rows, features = self._numbered.rows, self._numbered.features
-        marks = np.zeros(len(features), bool)
-        n_entries = _blocks.mark(*_entries(rows), numbers, marks)
-        present = np.flatnonzero(marks)
-        features, width = features[present], len(present)
-        columns = np.zeros(len(marks), np.int32)
-        columns[present] = np.arange(width)
-        cells = len(numbers) * width
-        is_dense = n_entries >= MIN_DENSITY * cells
-        is_large = cells > MAX_CELLS if is_dense else n_entries > MAX_ENTRIES
-        if is_large and not is_needed:
+        seen = np.zeros(len(self.features), np.int32)
+        _blocks.spread(*_entries(self._all_rows), numbers, seen, np.empty(0), 0)
+        columns = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+        features = self.features[np.flatnonzero(seen)]
+        bag = Bag(features, self._all_rows, numbers, columns).suited_to(kernel, MAX_CELLS)
+        is_filled = bag.n_entries >= MIN_DENSITY * bag._n_cells
+        if not (bag.is_dense or needed) and (is_filled or bag.n_entries > MAX_ENTRIES):
             return None
-        if not is_dense or is_large or kernel.uses_minimum or kernel.is_precomputed:
-            taken = rows.take(numbers)
-            return SparseBag(features, Rows(taken.indptr, columns[taken.indices], taken.values))
-        matrix = np.zeros((len(numbers), width))
-        if width:
-            _blocks.spread(*_entries(rows), numbers, columns, matrix, width)
-        return DenseBag(features, matrix)
+        return bag
 
+    def __len__(self) -> int:
+        return len(self._numbers)
 
-def kernel_values(kernel: Kernel, dots: FloatArray) -> FloatArray:
-    """Compute a kernel matrix from dot products, which may overflow."""
-    norms = dots.diagonal().copy()
-    with np.errstate(over="ignore", invalid="ignore"):
-        return kernel.values(dots, norms, norms)
+    @property
+    def _n_cells(self) -> int:
+        return len(self) * len(self.features)
 
+    @cached_property
+    def n_entries(self) -> int:
+        return int(self._all_rows.lengths[self._numbers].sum())
 
-def bag_values(kernel: Kernel, bag: DenseBag | SparseBag) -> FloatArray:
-    """Compute a bag's kernel matrix, which is valid until this thread's next call."""
-    if isinstance(bag, DenseBag):
-        count = len(bag.matrix)
-        dots = bag.dot_products(_bag_products.first(count**2).reshape(count, count))
-        return kernel_values(kernel, dots)
-    if kernel.is_precomputed:
-        return precomputed_matrix(bag.original_rows())
-    return kernel_values(kernel, _sparse_products(bag, kernel))
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows, whose indices are column numbers."""
+        rows = self._all_rows.take(self._numbers)
+        return Rows(rows.indptr, self._columns[rows.indices], rows.values)
 
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        width = len(self.features)
+        matrix = np.zeros((len(self), width))
+        entries = _entries(self._all_rows)
+        _blocks.spread(*entries, self._numbers, self._columns, matrix, width)
+        return np.asarray(matrix, order=self.order)
 
-def _sparse_products(bag: SparseBag, kernel: Kernel) -> FloatArray:
-    if kernel.name == "minmax":
-        kernel.norms(bag.original_rows())  # raises DataError for negative values
-    return bag.dot_products(minimum=kernel.uses_minimum)
+    def original_rows(self) -> Rows:
+        """Return the rows with their original feature indices."""
+        indices = self.features[self.rows.indices].astype(np.int32)
+        return Rows(self.rows.indptr, indices, self.rows.values)
+
+    def times(self, factors: Rows) -> Bag:
+        """Multiply each feature by its factor, and drop features without a factor."""
+        bag = Bag.from_rows(self.original_rows().times(factors))
+        return replace(bag, is_dense=self.is_dense, order="F")
+
+    def combined(self, coefficients: FloatArray) -> Rows:
+        """Return the sum of the rows times their coefficients, as one sparse row."""
+        if self.is_dense:
+            total = coefficients @ self._matrix
+        else:
+            weighted = self.rows.values * coefficients[self.rows.row_numbers]
+            total = np.bincount(self.rows.indices, weighted, len(self.features)).astype(float)
+        return Rows.one_row(self.features, total).without_zeros()
+
+    def products(self, kernel: Kernel, out: FloatArray | None = None) -> FloatArray:
+        """Return the products between all rows, from which kernel values are computed.
+
+        They may overflow, as in LIBSVM. Only a dense bag writes them into ``out``.
+        """
+        if kernel.is_precomputed:
+            return precomputed_matrix(self.original_rows())
+        if self.is_dense:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.matmul(self._matrix, self._matrix.T, out=out)
+        if kernel.name == "minmax":
+            kernel.norms(self.original_rows())  # raises DataError for negative values
+        columns = np.arange(len(self.features), dtype=np.int32)
+        filled = kernel.uses_minimum and MIN_DENSITY * self._n_cells <= self.n_entries
+        filled &= self._n_cells <= MAX_CELLS
+        matrix = SparseMatrix(self.rows, len(columns), filled=filled)
+        return matrix.products(self.rows, columns, minimum=kernel.uses_minimum)
 
 
 def kernel_products(rows: Rows, kernel: Kernel) -> FloatArray:
     """Return the products between all rows, from which kernel values are computed."""
-    if kernel.is_precomputed:
-        return precomputed_matrix(rows)
-    sparse = SparseBag.from_rows(rows)
-    width = len(sparse.features)
-    cells = len(rows) * width
-    is_dense = cells <= MAX_PRODUCT_CELLS and len(rows.values) >= MIN_DENSITY * cells
-    if kernel.uses_minimum or not is_dense:
-        return _sparse_products(sparse, kernel)
-    return DenseBag(sparse.features, dense_matrix(sparse.rows, width)).dot_products()
+    return Bag.from_rows(rows).suited_to(kernel, MAX_PRODUCT_CELLS).products(kernel)
+
+
+def kernel_values(kernel: Kernel, products: FloatArray) -> FloatArray:
+    """Compute a kernel matrix from products, which may overflow."""
+    norms = products.diagonal().copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return kernel.values(products, norms, norms)
+
+
+def bag_values(kernel: Kernel, bag: Bag) -> FloatArray:
+    """Compute a bag's kernel matrix, which is valid until this thread's next call."""
+    count = len(bag)
+    out = _bag_products.first(count**2).reshape(count, count) if bag.is_dense else None
+    return kernel_values(kernel, bag.products(kernel, out))

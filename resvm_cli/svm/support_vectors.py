@@ -139,7 +139,7 @@ class Pool:
     @property
     def _is_plain_rbf(self) -> bool:
         """Whether there is a single rbf kernel, which C code can evaluate in one pass."""
-        return len(self._users) == 1 and self._kernel.name == "rbf" and bool(_blocks.HAS_EXP)
+        return len(self._users) == 1 and self._kernel.name == "rbf"
 
     def _tiled_sums(self, tiles: _Tiles, block: Rows, norms: FloatArray) -> FloatArray:
         """Do in one pass what ``sums`` does in several, with bit-for-bit the same result."""
@@ -162,18 +162,15 @@ class Pool:
         sums: FloatArray,
     ) -> None:
         """Add the contributions of these support vectors to the sums, given their products."""
-        kernel, norms, entries = users.kernel, self._norms[numbers], users.entries(numbers)
-        if kernel.uses_distances and not inexact and _blocks.HAS_EXP:
-            _blocks.add_rbf(values, query, norms, kernel.gamma, *entries, sums)
-            return
-        if kernel.uses_distances:
+        kernel, norms = users.kernel, self._norms[numbers]
+        if inexact:
             kernel.exponents(values, norms, query)
             for number in inexact:
                 self._correct(kernel, values, numbers, number, block)
             exp_in_place(values)
         else:
             values = kernel.values(values, norms, query)
-        _blocks.add(values, *entries, sums, len(query))
+        _blocks.add(values, *users.entries(numbers), sums, len(query))
 
     def _products(self, block: Rows) -> tuple[int, Callable[[int, int], FloatArray]]:
         """Return the block's width, and a function that computes products with some pool rows."""

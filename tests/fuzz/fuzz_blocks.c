@@ -31,14 +31,6 @@ static void *indices(size_t count, size_t limit)
     return made;
 }
 
-static int64_t *row_numbers(size_t count, size_t limit)
-{
-    int64_t *made = room(count, sizeof *made);
-    for (size_t i = 0; i < count; i++)
-        made[i] = below(60) ? (int64_t)below(limit) : (int64_t)next_random();
-    return made;
-}
-
 static int64_t *ascending(size_t count)
 {
     int64_t *made = room(count + 1, sizeof *made), at = 0;
@@ -60,10 +52,6 @@ static int pooled(void)
     for (size_t i = 0; i < height * width; i++)
         if (!(block[i] <= 0.0))
             violated("an exponent above zero");
-    double *shares = room(height * width, sizeof *shares);
-    memcpy(shares, block, height * width * sizeof *shares);
-    fill_tanimoto(shares, height, width, rows, supports);
-    free(shares);
     double *powers = room(height * width, sizeof *powers);
     memcpy(powers, block, height * width * sizeof *powers);
     fill_exp(powers, height * width);
@@ -82,15 +70,14 @@ static int pooled(void)
 static int sparse(void)
 {
     size_t n_rows = below(8), n_entries = below(30), reach = below(12), n_lines = below(6);
-    size_t width = STEP * (1 + below(6)), n_numbers = below(6);
-    int64_t *starts = ascending(n_rows), *chosen = row_numbers(n_numbers, n_rows + 1);
+    size_t width = STEP * (1 + below(6));
+    int64_t *starts = ascending(n_rows);
     int32_t *features = indices(n_entries, reach + 1), *places = indices(reach, n_lines + 1);
     double *values = numbers(n_entries), *weights = numbers(n_lines * width);
-    double *sums = numbers(n_rows * width), *matrix = numbers(n_numbers * (n_lines + 1));
-    unsigned char *marks = room(reach, 1);
+    double *sums = numbers(n_rows * width);
     struct rows rows = {starts, n_rows, features, values, n_entries};
     struct weights held = {places, reach, weights, n_lines, width, (int)below(2)};
-    int64_t count, *starts_of = ascending(n_lines);
+    int64_t *starts_of = ascending(n_lines);
     size_t height = below(10);
     int32_t *lines = indices(n_entries, height + 1);
     double *block = numbers(height * n_rows), *room_for = numbers(ROWS_TOGETHER * height);
@@ -109,10 +96,12 @@ static int sparse(void)
     free(norms), free(coefficients), free(totals), free(use_starts), free(members);
     done &= !multiply_rows(&rows, places, reach, &by_column, block, height, room_for,
                            (int)below(2));
-    done &= !mark_features(&rows, chosen, n_numbers, marks, reach, &count);
-    done &= !spread_rows(&rows, chosen, n_numbers, places, reach, matrix, n_lines + 1);
-    free(starts), free(chosen), free(features), free(places), free(values), free(weights);
-    free(sums), free(matrix), free(marks), free(starts_of), free(lines), free(block), free(room_for);
+    int64_t chosen[] = {(int64_t)below(n_rows + 1), (int64_t)below(n_rows + 1) - below(2)};
+    double *matrix = numbers(2 * (n_lines + 1));
+    done &= !spread_rows(&rows, chosen, 2, places, reach, matrix, n_lines + 1);
+    done &= !spread_rows(&rows, chosen, 2, places, reach, NULL, 0);
+    free(matrix), free(starts), free(features), free(places), free(values), free(weights);
+    free(sums), free(starts_of), free(lines), free(block), free(room_for);
     return done;
 }
 

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resvm_cli.rows import Columns, Rows
-from resvm_cli.svm import _blocks, kernels
-from resvm_cli.svm.products import kernel_products, kernel_values
-from resvm_cli.svm.support_vectors import LinearPool, Pool, SupportIndex
+from resvm_cli.svm import _blocks
+from resvm_cli.svm.support_vectors import LinearPool, SupportIndex
 from tests.misuse import (
     assert_refused,
 )
@@ -159,24 +158,6 @@ def test_an_exponential_does_not_depend_on_its_position():
     assert together.tolist() == [exponentials([one])[0] for one in exponents]
 
 
-def test_a_build_without_its_own_exp_uses_numpys(monkeypatch):
-    monkeypatch.setattr(_blocks, "HAS_EXP", 0)
-    monkeypatch.delattr(_blocks, "exp")
-    monkeypatch.delattr(_blocks, "add_rbf")
-    monkeypatch.delattr(_blocks, "add_rbf_tiles")
-    exponents = -RNG.random((7, 5))
-    expected = np.exp(exponents)
-    assert kernels.exp_in_place(exponents) is exponents
-    assert exponents.tobytes() == expected.tobytes()
-    kernel = kernels.Kernel("rbf", gamma=0.3)
-    places = np.arange(len(ROWS))
-    uses = SupportIndex.from_entries(places, places, np.ones(len(ROWS)), len(ROWS), len(ROWS))
-    expected = kernel_values(kernel, kernel_products(ROWS, kernel))
-    for sparse in (False, True):
-        pool = Pool([(kernel, uses)], ROWS, Columns(ROWS.indices), dense=True, sparse_rows=sparse)
-        np.testing.assert_allclose(pool.sums(ROWS), expected, rtol=1e-11)
-
-
 @pytest.mark.parametrize("n_members", [1, 7, 8, 9, 31, 32, 33, 40, 71])
 def test_weights_are_multiplied_in_the_order_of_a_rows_entries(n_members):
     weights = RNG.standard_normal((n_members, 25))  # rows have five features more
@@ -235,7 +216,9 @@ def test_rbf_values_of_tiles_are_those_of_all_products(n_rows, width):
     uses = RNG.integers(0, 5, 2 * width).astype(np.int32), RNG.standard_normal(2 * width)
     starts = np.arange(width + 1) * 2
     expected, found = np.ones((5, n_rows)), np.ones((5, n_rows))
-    _blocks.add_rbf(products, *norms, 0.1, starts, *uses, expected)
+    _blocks.exponents(products, *norms, 0.1)
+    _blocks.exp(products)
+    _blocks.add(products, starts, *uses, expected, n_rows)
     _blocks.add_rbf_tiles(*arguments, *norms, 0.1, starts, *uses, found)
     assert found.tobytes() == expected.tobytes()
 
@@ -244,9 +227,9 @@ def test_rbf_values_of_tiles_are_those_of_all_products(n_rows, width):
 def test_rows_are_spread_over_the_features_they_have(chosen):
     numbers = np.array(chosen, np.int64)
     taken = ROWS.take(numbers)
-    marks = np.zeros(30, bool)
-    assert _blocks.mark(*ENTRIES, numbers, marks) == len(taken.values)
-    assert np.array_equal(np.flatnonzero(marks), np.unique(taken.indices))
+    seen = np.zeros(30, np.int32)
+    _blocks.spread(*ENTRIES, numbers, seen, np.empty(0), 0)
+    assert np.array_equal(np.flatnonzero(seen == 1), np.unique(taken.indices))
     places = np.arange(30, dtype=np.int32)[::-1].copy()
     matrix = np.zeros((len(numbers), 30))
     _blocks.spread(*ENTRIES, numbers, places, matrix, 30)
@@ -295,12 +278,6 @@ def test_the_part_in_common_may_replace_a_product(full):
     ]
 
 
-def test_common_sums_become_tanimoto_similarities():
-    block = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
-    _blocks.tanimoto(block, np.array([1.0, 0.0, 4.0]), np.array([2.0, 0.0]))
-    assert block.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 3.0]]
-
-
 OF_ROWS = {"starts": ROWS.indptr, "indices": ROWS.indices, "values": ROWS.values}
 USES = {
     "starts": np.array([0, 2, 3]),
@@ -312,23 +289,8 @@ CALLS = {
         _blocks.exponents,
         {"block": ones((2, 4)), "row_norms": ones(4), "support_norms": ones(2), "gamma": 1.0},
     ),
-    "tanimoto": (
-        _blocks.tanimoto,
-        {"block": ones((2, 4)), "row_norms": ones(4), "support_norms": ones(2)},
-    ),
     "exp": (_blocks.exp, {"block": -ones(4)}),
     "add": (_blocks.add, {"block": ones((2, 4)), **USES, "sums": ones((2, 4)), "width": 4}),
-    "add_rbf": (
-        _blocks.add_rbf,
-        {
-            "block": ones((2, 4)),
-            "row_norms": ones(4),
-            "support_norms": ones(2),
-            "gamma": 1.0,
-            **USES,
-            "sums": ones((2, 4)),
-        },
-    ),
     "multiply_tiles": (
         _blocks.multiply_tiles,
         {
@@ -368,7 +330,6 @@ CALLS = {
             "minimum": False,
         },
     ),
-    "mark": (_blocks.mark, {**OF_ROWS, "numbers": np.arange(40), "marks": np.zeros(30, bool)}),
     "spread": (
         _blocks.spread,
         {
@@ -432,8 +393,6 @@ CALLS = {
 BEYOND = {
     ("add", "starts"): [[-1, 2, 3], [0, 3, 2], [0, 2, 4]],
     ("add", "members"): [[0, 1, 2], [0, -1, 1]],
-    ("add_rbf", "starts"): [[-1, 2, 3], [0, 3, 2], [0, 2, 4]],
-    ("add_rbf", "members"): [[0, 1, 2], [0, -1, 1]],
     ("multiply_tiles", "starts"): [ROWS.indptr[::-1], ROWS.indptr + 1],
     ("multiply_tiles", "places"): [[2] * 30],
     ("add_rbf_tiles", "starts"): [ROWS.indptr + 1],
@@ -444,12 +403,9 @@ BEYOND = {
     ("multiply", "places"): [[2] * 30],
     ("multiply", "column_starts"): [[0, 2, 1], [0, 1, 3], [0, -1, 2]],
     ("multiply", "lines"): [[0, 3], [0, -1]],
-    ("mark", "starts"): [ROWS.indptr[::-1]],
-    ("mark", "indices"): [ROWS.indices + 1, ROWS.indices - 1],
-    ("mark", "numbers"): [[40], [-1]],
     ("spread", "starts"): [ROWS.indptr + 1],
     ("spread", "indices"): [ROWS.indices + 1],
-    ("spread", "numbers"): [[*range(39), 40]],
+    ("spread", "numbers"): [[*range(39), 40], [-1, *range(39)]],
     ("spread", "places"): [[30] * 30, [-1] * 30],
     ("transpose", "starts"): [ROWS.indptr[::-1], ROWS.indptr + 1, [1, *ROWS.indptr[1:]]],
     ("transpose", "indices"): [ROWS.indices + 1, ROWS.indices - 1],
@@ -480,8 +436,6 @@ def test_numbers_that_point_beyond_an_array_are_rejected(function, name):
         ("multiply_tiles", "width", 7, "width does not fit"),
         ("multiply_tiles", "width", -8, "width does not fit"),
         ("multiply_tiles", "width", 2**62, "weights does not fit width"),
-        ("spread", "width", 0, "matrix does not fit"),
-        ("spread", "width", 29, "matrix does not fit"),
         ("solve", "height", 0, "values does not fit height"),
         ("solve", "height", 2, "values does not fit height"),
         ("solve", "height", 2**62, "values does not fit height"),

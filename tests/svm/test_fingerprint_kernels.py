@@ -19,7 +19,7 @@ from resvm_cli.storage import model as directory
 from resvm_cli.svm import products
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import library
-from resvm_cli.svm.products import BagRows, bag_values, kernel_products, kernel_values
+from resvm_cli.svm.products import Bag, bag_values, kernel_products, kernel_values
 from resvm_cli.tuning.sample import SharedKernels
 from tests.conftest import few_members, train_arguments, write_svm
 from tests.ensemble.test_ensemble import ensemble_of
@@ -55,7 +55,7 @@ def test_every_way_to_kernel_values_agrees_with_brute_force(name, density):
     rows, kernel = Rows.from_dense(dense), Kernel(name)
     expected = matrix(name, dense, dense)
     assert expected[3, 7] == 1.0
-    bag = BagRows(rows).bag(np.arange(40), kernel)
+    bag = Bag.from_rows(rows).part(np.arange(40), kernel)
     np.testing.assert_allclose(bag_values(kernel, bag), expected, rtol=1e-14)
     whole = kernel_values(kernel, kernel_products(rows, kernel))
     np.testing.assert_allclose(whole, expected, rtol=1e-14)
@@ -97,7 +97,7 @@ def test_both_kernels_agree_with_rdkit_on_bits():
 def test_minmax_rejects_negative_numbers():
     rows = Rows.from_dense([[1.0, 0.0, 2.0], [0.0, -3.0, 1.0]])
     kernel = Kernel("minmax")
-    bag = BagRows(rows).bag(np.arange(2), kernel)
+    bag = Bag.from_rows(rows).part(np.arange(2), kernel)
     for attempt in (
         lambda: kernel.norms(rows),
         lambda: kernel_products(rows, kernel),
@@ -113,15 +113,15 @@ def test_a_bag_too_large_for_its_matrix_is_an_error_unless_libsvm_can_train_on_r
     rows = Rows.from_dense(counts(40, 0.7))
     monkeypatch.setattr(products, "MAX_ROWS", 10)
     monkeypatch.setattr(products, "MAX_CELLS", 10)
-    assert BagRows(rows).bag(np.arange(40), Kernel("rbf", 1.0)) is None
-    bag = BagRows(rows).bag(np.arange(40), Kernel("tanimoto"))
+    assert Bag.from_rows(rows).part(np.arange(40), Kernel("rbf", 1.0)) is None
+    bag = Bag.from_rows(rows).part(np.arange(40), Kernel("tanimoto"))
     expected = matrix("tanimoto", counts(40, 0.7), counts(40, 0.7))
     np.testing.assert_allclose(bag_values(Kernel("tanimoto"), bag), expected, rtol=1e-14)
     monkeypatch.setattr(products, "MAX_MATRIX_ROWS", 39)
     with pytest.raises(
         ParameterError, match="a bag has 40 rows, but the limit for the tanimoto kernel is 39"
     ):
-        BagRows(rows).bag(np.arange(40), Kernel("tanimoto"))
+        Bag.from_rows(rows).part(np.arange(40), Kernel("tanimoto"))
 
 
 @pytest.fixture(scope="module")

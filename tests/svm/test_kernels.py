@@ -10,7 +10,7 @@ from resvm_cli.ensemble.ensemble import Member, Predictor
 from resvm_cli.rows import Columns, Rows
 from resvm_cli.run import Run
 from resvm_cli.svm.kernels import Kernel, distances_to
-from resvm_cli.svm.products import BagRows, bag_values, kernel_products, kernel_values
+from resvm_cli.svm.products import Bag, bag_values, kernel_products, kernel_values
 from resvm_cli.tuning.sample import SharedKernels
 from tests.ensemble.test_ensemble import ensemble_of
 
@@ -51,7 +51,7 @@ def test_laplacian_values_are_scikit_learns_on_every_way(density):
     rows, expected = Rows.from_dense(dense), pairwise_kernels(dense, metric="laplacian", gamma=0.3)
     near = np.flatnonzero(~np.isin(np.arange(40), [5, 6]))
     some = np.ix_(near, near)
-    bag = BagRows(rows).bag(np.arange(40), kernel)
+    bag = Bag.from_rows(rows).part(np.arange(40), kernel)
     with SharedKernels(rows, Rows.empty(), 100.0).trainer(kernel, Run()) as trainer:
         ways = bag_values(kernel, bag), kernel_values(kernel, kernel_products(rows, kernel))
         for found in (*ways, trainer._values):

@@ -15,7 +15,7 @@ from resvm_cli.svm import libsvm, products, smo
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import Problem
-from resvm_cli.svm.products import BagRows, DenseBag, SparseBag, kernel_values
+from resvm_cli.svm.products import Bag, bag_values
 from tests.fitting import train_part
 
 RNG = np.random.default_rng(11)
@@ -24,22 +24,24 @@ X[:25] += 0.6
 OF_FEATURES = LIBSVM_KERNELS[:4]
 KERNELS = {name: Kernel(name, gamma=0.2, coef0=0.5, degree=2) for name in OF_FEATURES}
 
+RBF = Kernel("rbf", gamma=1.0)
+
 
 def whole_bag(rows):
-    return BagRows(rows).bag(np.arange(len(rows)), Kernel("rbf", 1.0))
+    return Bag.from_rows(rows).part(np.arange(len(rows)), RBF)
 
 
-@pytest.mark.parametrize("kind", [DenseBag, SparseBag])
+@pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("name", OF_FEATURES)
-def test_kernel_values_have_the_solution_that_libsvm_finds_from_rows(name, kind, monkeypatch):
+def test_kernel_values_have_the_solution_that_libsvm_finds_from_rows(name, dense, monkeypatch):
     rows = Rows.from_dense(X)
     positive, unlabeled = np.arange(25), np.arange(25, 60)
     problem = Problem(positive, unlabeled, 2.0, 1.0, KERNELS[name], 1e-6, 100.0)
     plain = libsvm.train(problem, NodeArray(rows), positive, unlabeled)
-    monkeypatch.setattr(products, "MIN_DENSITY", 0.0 if kind is DenseBag else 2.0)
+    monkeypatch.setattr(products, "MIN_DENSITY", 0.0 if dense else 2.0)
     bag = whole_bag(rows)
-    assert isinstance(bag, kind)
-    values = kernel_values(KERNELS[name], bag.dot_products())
+    assert bag.is_dense == dense
+    values = bag_values(KERNELS[name], bag)
     pooled = smo.solve(values, smo.Bags.from_parts([(positive, unlabeled)]), [[problem]]).solution(
         0
     )
@@ -52,7 +54,7 @@ def test_only_features_that_are_present_take_memory():
     rows = Rows(np.array([0, 2, 3]), np.array([5, 900, 5], np.int32), np.array([1.0, 2.0, 3.0]))
     bag = whole_bag(rows)
     assert bag.features.tolist() == [5, 900]
-    assert bag.matrix.tolist() == [[1.0, 2.0], [3.0, 0.0]]
+    assert bag.products(RBF).tolist() == [[5.0, 3.0], [3.0, 9.0]]
     combined = bag.combined(np.array([3.0, -1.0]))
     assert combined.indices.tolist() == [900]  # 3 * 1 - 1 * 3 is no entry
     assert combined.values.tolist() == [6.0]
@@ -64,10 +66,10 @@ def test_sparse_bags_have_the_same_products_and_sums(monkeypatch):
     dense = whole_bag(rows)
     monkeypatch.setattr(products, "MIN_DENSITY", 2.0)
     sparse = whole_bag(rows)
-    assert isinstance(dense, DenseBag)
-    assert isinstance(sparse, SparseBag)
-    found = sparse.dot_products()
-    np.testing.assert_allclose(found, dense.dot_products(), atol=1e-13)
+    assert dense.is_dense
+    assert not sparse.is_dense
+    found = sparse.products(RBF)
+    np.testing.assert_allclose(found, dense.products(RBF), atol=1e-13)
     assert np.array_equal(found, found.T)
     ours, theirs = sparse.combined(coefficients), dense.combined(coefficients)
     assert np.array_equal(ours.indices, theirs.indices)
@@ -75,9 +77,9 @@ def test_sparse_bags_have_the_same_products_and_sums(monkeypatch):
 
 
 def test_sizes_decide_whether_a_bag_is_dense_or_sparse_or_stays_with_libsvm(monkeypatch):
-    assert isinstance(whole_bag(Rows.from_dense(np.eye(200))), SparseBag)
+    assert not whole_bag(Rows.from_dense(np.eye(200))).is_dense
     few = Rows.from_dense(X)
-    assert isinstance(whole_bag(few), DenseBag)
+    assert whole_bag(few).is_dense
     monkeypatch.setattr(products, "MAX_ROWS", 59)
     assert whole_bag(few) is None
     monkeypatch.setattr(products, "MAX_ROWS", 200)

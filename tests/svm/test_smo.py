@@ -19,7 +19,7 @@ from resvm_cli.svm import _blocks, libsvm, smo
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.svm.libsvm import NodeArray
 from resvm_cli.svm.problem import Problem, Solution
-from resvm_cli.svm.products import SparseBag, bag_values
+from resvm_cli.svm.products import Bag, bag_values
 
 GIVEN = Kernel("precomputed")
 
@@ -58,7 +58,7 @@ KERNELS = {
 
 
 def kernel_of(kind: str, rows: np.ndarray) -> np.ndarray:
-    sparse = SparseBag.from_rows(Rows.from_dense(np.abs(rows) if kind == "minmax" else rows))
+    sparse = Bag.from_rows(Rows.from_dense(np.abs(rows) if kind == "minmax" else rows))
     return bag_values(KERNELS[kind], sparse)
 
 

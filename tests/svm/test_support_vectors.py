@@ -88,19 +88,6 @@ def test_sums_do_not_depend_on_other_rows(way):
         assert some.tobytes() == together[chosen].tobytes()
 
 
-def test_rbf_values_are_added_line_by_line_as_by_separate_passes():
-    dots, norms, queries = RNG.random((40, 11)), 3 + RNG.random(40), 3 + RNG.random(11)
-    starts = np.arange(41) * 2
-    members, coefficients = RNG.integers(0, 5, 80).astype(np.int32), RNG.standard_normal(80)
-    together, apart = np.zeros((5, 11)), np.zeros((5, 11))
-    block = dots.copy()
-    _blocks.exponents(block, queries, norms, 0.7)
-    _blocks.exp(block)
-    _blocks.add(block, starts, members, coefficients, apart, 11)
-    _blocks.add_rbf(dots, queries, norms, 0.7, starts, members, coefficients, together)
-    assert together.tobytes() == apart.tobytes()
-
-
 def test_an_entry_given_twice_counts_twice():
     uses = SupportIndex.from_entries(
         np.array([1, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 5.0, 3.0]), 2, 1
