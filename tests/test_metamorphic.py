@@ -21,7 +21,7 @@ from resvm_cli.commands.predict import PredictOptions, predict_rows
 from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.run import Run
 from resvm_cli.tuning.choice import read_params
-from resvm_cli.tuning.training import train
+from resvm_cli.tuning.learn import train
 from tests.commands.test_train import snapshot
 from tests.conftest import write_svm
 from tests.fitting import fitted

@@ -19,7 +19,7 @@ from resvm_cli.errors import CommandLineError
 from resvm_cli.run import set_final_output
 
 if TYPE_CHECKING:
-    from resvm_cli.tuning.training import PartResult
+    from resvm_cli.tuning.learn import PartResult
 
 
 @expand_option_groups
@@ -57,7 +57,7 @@ def train(
     """
     explicit = explicit_options(context)
     _check_together(explicit)
-    from resvm_cli.tuning import training
+    from resvm_cli.tuning import learn as job
     from resvm_cli.tuning.choice import read_params
 
     params = read_params(
@@ -68,7 +68,7 @@ def train(
     if task is not None:
         share = parse_task(task)
         with running.run(cluster) as run:
-            part = training.train_share(source, params, share, output, run)
+            part = job.train_share(source, params, share, output, run)
         if not running.quiet and part.first <= part.last:
             _show_part(part)
         if json:
@@ -77,7 +77,7 @@ def train(
     if not json:
         set_final_output(output)
     with running.run(cluster) as run:
-        result = training.train(source, params, output, run, force=force, resume=resume)
+        result = job.train(source, params, output, run, force=force, resume=resume)
     report("train", result, json=json, quiet=running.quiet)
 
 

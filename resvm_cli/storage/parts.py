@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from resvm_cli.data.atomic import TEMPORARY, whole_file
+from resvm_cli.data.atomic import TEMPORARY, remove_left_behind, whole_file
 from resvm_cli.data.json_files import read_sealed, write_sealed
 from resvm_cli.data.streams import cannot
 from resvm_cli.errors import FileError, ModelError, ParameterError
@@ -31,6 +31,7 @@ from resvm_cli.storage.model import (
     MEMBER_ENTRY,
     fits,
     plan_of_part,
+    read_manifest,
     require_parent,
 )
 
@@ -313,6 +314,43 @@ def remove_part(path: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(f"{path}/{HEADER}")
         shutil.rmtree(path)
+
+
+def discard_finished_part(path: str, target: str) -> None:
+    """Remove a killed run's leftover part if it is empty or its model is complete.
+
+    The check for an existing model would otherwise end the run before the part is removed.
+    """
+    if not os.path.lexists(path):
+        return
+    with suppress(OSError):
+        if is_blank(Path(path)) or _is_part_of_model(path, target):
+            remove_part(path)
+    if os.path.lexists(target):
+        remove_left_behind(os.path.dirname(target.rstrip(os.sep)) or os.curdir)
+
+
+def _is_part_of_model(path: str, target: str) -> bool:
+    """Whether a part belongs to the existing model, even if it lacks some members."""
+    try:
+        description = PartDirectory.read(path).description
+        manifest = read_manifest(target)
+    except (ModelError, FileError):
+        return False
+    known = (name for name, value in description.items() if value is not None)
+    return all(manifest.get(name) == description[name] for name in known if name != "rule")
+
+
+def check_unfinished_part(path: str, *, force: bool) -> None:
+    """Refuse to discard an interrupted training run; with ``force``, remove it."""
+    if not os.path.lexists(path):
+        return
+    if not force:
+        raise ParameterError(
+            f"{path}: contains an interrupted training run",
+            "continue it with `resume=True`, or start over with `force=True`",
+        )
+    remove_part(path)
 
 
 def _record_name(path: str, number: int) -> str:

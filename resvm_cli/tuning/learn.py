@@ -1,12 +1,15 @@
-"""Train a model on P and U that have already been read: its plan, members and manifest.
+"""From data to a model: read P and U, plan, train, and write the model, at once or in parts.
 
-Members may also be trained into part directories, which save each member when it is finished. A
-model joined from parts is byte-for-byte identical to the model of a single run.
+Training, ranking and the estimators share this road. Long or resumed runs save finished members in
+a part directory next to the target until the model is complete, and each task of an array job
+writes a part of its own. A model joined from parts is byte-for-byte identical to that of one run.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from resvm_cli import __version__
+from resvm_cli import threads as parallel
 from resvm_cli.data import notes
 from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.data.pudata import PUData
+from resvm_cli.data.pufiles import PUFiles
 from resvm_cli.data.scaling import scaling_advice
 from resvm_cli.ensemble.decisions import MIN_POSITIVES, MIN_UNLABELED
 from resvm_cli.ensemble.ensemble import Section, numeric_fingerprint
@@ -27,9 +32,9 @@ from resvm_cli.ensemble.oob import (
     TrainingRows,
 )
 from resvm_cli.ensemble.plan import Plan, require_weighted_draws
-from resvm_cli.ensemble.resource_budget import ResourceBudget, training_budget
+from resvm_cli.ensemble.resource_budget import ResourceBudget, training_budget, work_of
 from resvm_cli.ensemble.train import Part, rows_drawn, train_parts
-from resvm_cli.errors import ModelError, ParameterError
+from resvm_cli.errors import Interrupted, ModelError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.records import dataclass
 from resvm_cli.run import Run, Share
@@ -40,11 +45,21 @@ from resvm_cli.storage.model import (
     save_model,
     stored_plan,
 )
-from resvm_cli.storage.parts import MemberRecord, PartDirectory, join_parts
+from resvm_cli.storage.parts import (
+    MemberRecord,
+    PartDirectory,
+    check_part_target,
+    check_unfinished_part,
+    discard_finished_part,
+    join_parts,
+    remove_part,
+)
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.libsvm import package_version
+from resvm_cli.svm.libsvm import package_version, silenced
 from resvm_cli.svm.problem import Problem
 
+# This many multiplications take 1 to 2.5 minutes on one core. Longer runs save finished members.
+LONG_WORK = 3e11
 # Members trained and saved together, per worker: few if bags are large, so that an interruption
 # costs little.
 MEMBERS_PER_BATCH = 8
@@ -60,6 +75,63 @@ class TrainResult:
     plan: Plan
     expected: ExpectedPerformance
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """The part that was written; if it has no members, ``last`` is below ``first``."""
+
+    part: str  # its path
+    first: int
+    last: int
+    n_trained: int  # all other members already existed
+    n_members: int  # in the complete model
+
+
+def train(
+    source: TrainingInput,
+    params: Params,
+    target: str,
+    run: Run,
+    *,
+    force: bool = False,
+    resume: bool = False,
+) -> TrainResult:
+    """Read P and U, train the ensemble and write the model."""
+    check(source, params)
+    part_path = f"{target.rstrip(os.sep)}.part"
+    discard_finished_part(part_path, target)
+    check_model_target(target, force=force)
+    if not resume:
+        check_unfinished_part(part_path, force=force)
+    with _planned(source, params, run) as (data, plan, budget):
+        long = not plan.single and work_of(plan, data) >= LONG_WORK
+        if resume or budget.members_at_once or long:
+            part = open_part(part_path, plan, data, range(plan.n_models))
+            n_done = plan.n_models - len(part.unfinished())
+            if n_done:
+                run.note(f"{n_done:,} of {plan.n_models:,} members are already trained")
+            advice = "rerun the same command with `resume=True` to continue"
+            train_missing(part, plan, budget, data, run, advice)
+            result = merge([part.path], target, run, force=force)
+            remove_part(part.path)
+            return result
+        model = train_plan(plan, data, budget, run)[1]  # drop the part, which may be large
+        manifest = save(model, target, force=force, workers=budget.threads)
+    expected = ExpectedPerformance.from_table(model.decision, model.out_of_bag)
+    return TrainResult(target, manifest, plan, expected, tuple(run.notes))
+
+
+@contextmanager
+def _planned(
+    source: TrainingInput, params: Params, run: Run
+) -> Iterator[tuple[PUFiles, Plan, ResourceBudget]]:
+    """Read P and U and plan the model; the files stay open while members are trained."""
+    source = source.for_kernel(params.kernel)
+    keep_all = params.method == "cwsvm"
+    with parallel.one_blas_thread(), silenced(), PUFiles(source, run, keep_all=keep_all) as data:
+        plan = make_plan(data, params, run)
+        yield data, *training_budget(plan, data, run, in_rounds=not plan.single)
 
 
 def check(source: TrainingInput, params: Params) -> None:
@@ -184,67 +256,26 @@ def complete(
     }
 
 
-def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
-    """Return the input with the same reading options as when the model was trained."""
-    if source.zero_based and not stored.zero_based:
-        raise ParameterError(
-            "the model was trained on features counted from 1, without `zero_based=True`",
-            "leave `zero_based` out",
-        )
-    source = source.for_kernel(stored.ensemble.sections[0].kernel.name)
-    return replace(source, zero_based=stored.zero_based, encoding=stored.encoding)
-
-
-def redrawn_rows(
-    stored: StoredModel, path: str, data: PUData, run: Run
-) -> tuple[Plan, Sequence[Problem], TrainingRows]:
-    """Check that the data matches the model; return the plan, the redrawn bags and their rows."""
-    plan = stored_plan(stored, path)
-    require_same_data(stored, path, data)
-    plan = plan.with_weights(data.positive_weights)
-    problems = plan.problems(range(plan.n_models))
-    for text in data.notes:
-        run.warn(text)
-    drawn = rows_drawn(problems)
-    return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups())
-
-
-def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
-    """Reject data whose row counts or digests differ from those of the model's training data."""
-    trained: dict[str, Any] = stored.manifest["data"]
-    given = data.description()
-    for name, which, key in (
-        ("weights", "positive", "weights_sha256"),
-        ("known_negatives", "negative", "sha256"),
-    ):
-        there, here = ((each.get(which) or {}).get(key) for each in (trained, given))
-        _require_same(name, there, here, path)
-    for which, letter in (("positive", "P"), ("unlabeled", "U")):
-        there, here = trained[which], given[which]
-        if there["rows"] != here["rows"]:
-            difference = f"{there['rows']:,} rows, but this data has {here['rows']:,}"
-        elif there["sha256"] != here["sha256"]:
-            same = f"{here['rows']:,} rows, as many as in this data"
-            difference = f"{same}, but they differ or are in a different order"
+def train_share(
+    source: TrainingInput, params: Params, share: Share, target: str, run: Run
+) -> PartResult:
+    """Train some members of a model and save them as a part; existing members are kept."""
+    check(source, params)
+    check_part_target(target)
+    if params.searched:
+        run.note("every task repeats the search; to search once, use tune and `params`")
+    with _planned(source, params, run) as (data, plan, budget):
+        members, n_trained = share.of(plan.n_models), 0
+        if members:
+            part = open_part(target, plan, data, members, share)
+            advice = "rerun the same command to continue"
+            n_trained = train_missing(part, plan, budget, data, run, advice)
         else:
-            continue
-        raise ModelError(
-            f"{path}: trained on different data: its {letter} has {difference}",
-            "give the files it was trained on, or leave `model` out to train on these",
-        )
-    _require_same("groups", trained.get("groups"), given.get("groups"), path)
-
-
-def _require_same(name: str, there: object, here: object, path: str) -> None:
-    """Reject weights, groups or known negatives that differ from those used in training."""
-    if there == here:
-        return
-    if there is None:
-        raise ModelError(f"{path}: was trained without `{name}`", f"leave `{name}` out")
-    difference = "with" if here is None else "with different"
-    raise ModelError(
-        f"{path}: was trained {difference} `{name}`", f"give the `{name}` it was trained with"
-    )
+            run.warn(
+                f"nothing to do for task {share}: there are more tasks than members"
+                f" ({plan.n_models})"
+            )
+    return PartResult(target, members.start, members.stop - 1, n_trained, plan.n_models)
 
 
 def open_part(
@@ -266,29 +297,37 @@ def open_part(
 
 
 def train_missing(
-    part: PartDirectory, plan: Plan, budget: ResourceBudget, data: PUData, run: Run
-) -> Iterator[Part]:
-    """Train the members that are missing from a part, and save each batch."""
+    part: PartDirectory, plan: Plan, budget: ResourceBudget, data: PUData, run: Run, advice: str
+) -> int:
+    """Train the members that are missing from a part, save each batch, and return how many.
+
+    If interrupted, warn how many are saved, with ``advice`` on how to continue.
+    """
     missing = part.unfinished()
-    if not missing:
-        return
     run = replace(run, jobs=budget.threads)
-    done_before = len(part.members) - len(missing)
+    n_before = len(part.members) - len(missing)
 
     def tick(done: int) -> None:
-        run.progress("training", done_before + done, len(part.members))
+        run.progress("training", n_before + first + done, len(part.members))
 
     largest = max(each.bag_size for each in plan.settings)
     length = budget.threads * max(1, min(MEMBERS_PER_BATCH, ROWS_PER_BATCH // largest))
     at_once = budget.members_at_once or len(missing)
-    for first in range(0, len(missing), at_once):
-        batches = list(_batches(missing[first : first + at_once], length))
-        for trained in train_parts(plan, batches, data, run, tick):
-            texts = format_members(trained.ensemble)
-            for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
-                part.add(number, text(), trained.converged[place], trained.values[place])
-            yield trained
-        done_before += min(at_once, len(missing) - first)
+    try:
+        for first in range(0, len(missing), at_once or 1):
+            batches = list(_batches(missing[first : first + at_once], length))
+            for trained in train_parts(plan, batches, data, run, tick):
+                texts = format_members(trained.ensemble)
+                for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
+                    part.add(number, text(), trained.converged[place], trained.values[place])
+    except Interrupted:
+        n_members = len(part.members)
+        run.warn(
+            f"{n_members - len(part.missing()):,} of {n_members:,} members are saved in"
+            f" {part.path}; {advice}"
+        )
+        raise
+    return len(missing)
 
 
 def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
@@ -352,3 +391,66 @@ def _text_of(part: PartDirectory, record: MemberRecord, kernel: Kernel) -> bytes
             f"{name}: the number of support vectors differs from its record", "train the part again"
         )
     return text
+
+
+def as_stored(source: TrainingInput, stored: StoredModel) -> TrainingInput:
+    """Return the input with the same reading options as when the model was trained."""
+    if source.zero_based and not stored.zero_based:
+        raise ParameterError(
+            "the model was trained on features counted from 1, without `zero_based=True`",
+            "leave `zero_based` out",
+        )
+    source = source.for_kernel(stored.ensemble.sections[0].kernel.name)
+    return replace(source, zero_based=stored.zero_based, encoding=stored.encoding)
+
+
+def redrawn_rows(
+    stored: StoredModel, path: str, data: PUData, run: Run
+) -> tuple[Plan, Sequence[Problem], TrainingRows]:
+    """Check that the data matches the model; return the plan, the redrawn bags and their rows."""
+    plan = stored_plan(stored, path)
+    require_same_data(stored, path, data)
+    plan = plan.with_weights(data.positive_weights)
+    problems = plan.problems(range(plan.n_models))
+    for text in data.notes:
+        run.warn(text)
+    drawn = rows_drawn(problems)
+    return plan, problems, TrainingRows(data.positives, data.fetch(drawn), drawn, data.groups())
+
+
+def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
+    """Reject data whose row counts or digests differ from those of the model's training data."""
+    trained: dict[str, Any] = stored.manifest["data"]
+    given = data.description()
+    for name, which, key in (
+        ("weights", "positive", "weights_sha256"),
+        ("known_negatives", "negative", "sha256"),
+    ):
+        there, here = ((each.get(which) or {}).get(key) for each in (trained, given))
+        _require_same(name, there, here, path)
+    for which, letter in (("positive", "P"), ("unlabeled", "U")):
+        there, here = trained[which], given[which]
+        if there["rows"] != here["rows"]:
+            difference = f"{there['rows']:,} rows, but this data has {here['rows']:,}"
+        elif there["sha256"] != here["sha256"]:
+            same = f"{here['rows']:,} rows, as many as in this data"
+            difference = f"{same}, but they differ or are in a different order"
+        else:
+            continue
+        raise ModelError(
+            f"{path}: trained on different data: its {letter} has {difference}",
+            "give the files it was trained on, or leave `model` out to train on these",
+        )
+    _require_same("groups", trained.get("groups"), given.get("groups"), path)
+
+
+def _require_same(name: str, there: object, here: object, path: str) -> None:
+    """Reject weights, groups or known negatives that differ from those used in training."""
+    if there == here:
+        return
+    if there is None:
+        raise ModelError(f"{path}: was trained without `{name}`", f"leave `{name}` out")
+    difference = "with" if here is None else "with different"
+    raise ModelError(
+        f"{path}: was trained {difference} `{name}`", f"give the `{name}` it was trained with"
+    )

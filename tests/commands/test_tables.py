@@ -25,7 +25,7 @@ from resvm_cli.data.streams import PIECE
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.run import Run
-from resvm_cli.tuning.training import train
+from resvm_cli.tuning.learn import train
 from tests.conftest import SAMPLE
 from tests.programs import start_resvm
 from tests.tuning.test_training import NAMES, ROWS, reading, write

@@ -392,7 +392,7 @@ def test_a_streamed_and_a_kept_u_give_the_same_scaled_model(kind, problem, tmp_p
     from resvm_cli.data.pu_input import TrainingInput
     from resvm_cli.data.streams import Source
     from resvm_cli.parameters import Params
-    from resvm_cli.tuning.training import train
+    from resvm_cli.tuning.learn import train
 
     models = []
     monkeypatch.setattr(pu_data, "SAMPLE_ROWS", 40)  # fewer than U has

@@ -17,7 +17,7 @@ from resvm_cli.parameters import Params, RankingParameters
 from resvm_cli.ranking.pipeline import rank
 from resvm_cli.run import Run
 from resvm_cli.storage.model import load_with_out_of_bag, read_manifest
-from resvm_cli.tuning.training import train
+from resvm_cli.tuning.learn import train
 from tests.conftest import assert_exit
 from tests.tuning.test_training import ROWS, reading, write
 

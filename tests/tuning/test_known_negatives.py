@@ -19,8 +19,7 @@ from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run, Share
 from resvm_cli.storage.model import load_model
-from resvm_cli.tuning.learn import learn, merge, require_same_data
-from resvm_cli.tuning.training import train, train_share
+from resvm_cli.tuning.learn import learn, merge, require_same_data, train, train_share
 from tests.fitting import train_part
 
 RNG = np.random.default_rng(0)

@@ -69,7 +69,7 @@ def train_members(data, settings, members, target, run, decision="votes"):
     plan = make_plan(data, params, Run())
     part = open_part(target, plan, data, members)
     budget = ResourceBudget(run.jobs or 1)
-    return sum(len(one.members) for one in train_missing(part, plan, budget, data, run))
+    return train_missing(part, plan, budget, data, run, "")
 
 
 def cuts(n_models: int, n_parts: int) -> list[range]:

@@ -22,8 +22,7 @@ from resvm_cli.errors import DataError, ModelError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.run import Run, Share
 from resvm_cli.storage.model import load_model
-from resvm_cli.tuning.learn import merge
-from resvm_cli.tuning.training import train, train_share
+from resvm_cli.tuning.learn import merge, train, train_share
 from tests.commands.test_train import snapshot
 
 RNG = np.random.default_rng(5)
@@ -335,7 +334,7 @@ def test_sparse_matrices_are_read_like_their_text(tmp_path):
 def test_what_takes_long_is_kept_without_being_asked(monkeypatch, problem, tmp_path):
     from resvm_cli.data.pu_input import TrainingInput
     from resvm_cli.parameters import Params
-    from resvm_cli.tuning import training as job
+    from resvm_cli.tuning import learn as job
 
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"))
     choice = Params(n_models=5, auto=False)
