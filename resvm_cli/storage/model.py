@@ -306,57 +306,63 @@ def plan_of_part(description: dict[str, Any]) -> Plan:
     return plan
 
 
-ANYTHING = object()
-# The required content of a manifest: keys, each with a type or a tuple of allowed values.
+NUMBER = (float, int)
+MEMBER_ENTRY = {"sha256": str, "bytes": int, "support_vectors": int}
+_SET = {"rows": int, "nonzeros": int, "sha256": str, "weights_sha256?": str}
+# The content of a manifest: for each key, optional with a question mark, what `fits` takes.
 _REQUIRED: dict[str, Any] = {
     "method": METHOD_NAMES,
     "seed": int,
     "n_features": int,
     "zero_based": bool,
-    "groups": list,
-    "decision": {"rule": str, "thresholds": {}},
-    "labels": {"trained_on": (float, int, type(None))},
+    "groups": [{"members": int, "weight": NUMBER, "shift": NUMBER, "scale": NUMBER}],
+    "candidates?": [dict],
+    "decision": {"rule": str, "thresholds": dict},
+    "labels": {"trained_on": (*NUMBER, type(None))},
     "data": {
-        "positive": {"rows": int, "sha256": str},
-        "unlabeled": {"rows": int, "sha256": str},
+        "positive": _SET,
+        "unlabeled": _SET,
+        "negative?": _SET,
+        "groups?": {"count": int, "sha256": str},
     },
-    "scalings": list,
+    "scalings": [dict],
     "encoding": (dict, type(None)),
     "unconverged": int,
-    "versions": {},
+    "versions": {"resvm": str, "numpy": str},
+    "numeric_fingerprint": str,
 }
 _NO_DECISION = {"rule": "", "thresholds": {}}  # a part has none yet
-_DATA_GROUPS = {"count": int, "sha256": str}
 _TABLE = {"file": str, "sha256": str, "bytes": int, "positives": int, "unlabeled": int}
-MEMBER_ENTRY = {"sha256": str, "bytes": int, "support_vectors": int}
 
 
 def fits(value: Any, pattern: Any) -> bool:
-    """Whether a value matches a pattern of keys, types and allowed values."""
+    """Whether a value matches a pattern of keys, entries, types and allowed texts.
+
+    An integer must not be negative. A pattern for a list holds the pattern of its entries.
+    """
     if isinstance(pattern, dict):
         return isinstance(value, dict) and all(
-            key in value and fits(value[key], part) for key, part in pattern.items()
+            fits(value[name], part) if (name := key.rstrip("?")) in value else key.endswith("?")
+            for key, part in pattern.items()
         )
+    if isinstance(pattern, list):
+        return isinstance(value, list) and all(fits(entry, pattern[0]) for entry in value)
     if isinstance(pattern, tuple):
         return value in pattern if isinstance(pattern[0], str) else type(value) in pattern
-    return pattern is ANYTHING or type(value) is pattern
+    return type(value) is pattern and (pattern is not int or value >= 0)
 
 
 def _is_valid(manifest: dict[str, Any]) -> bool:
-    members = manifest.get("members")
-    if not fits(manifest, _REQUIRED) or not isinstance(members, list) or not members:
-        return False
-    if not fits(manifest["data"].get("groups", {"count": 0, "sha256": ""}), _DATA_GROUPS):
-        return False
     try:
         stored_encoding(manifest)
-    except ValueError:
+    except (KeyError, TypeError, ValueError):
         return False
-    stored = manifest.get("out_of_bag")
-    if stored is not None and not (fits(stored, _TABLE) and stored["bytes"] >= 0):
-        return False
-    return all(
-        fits(entry, MEMBER_ENTRY | {"file": str}) and entry["bytes"] >= 0 for entry in members
+    members, table = manifest.get("members"), manifest.get("out_of_bag")
+    return (
+        fits(manifest, _REQUIRED)
+        and bool(members)
+        and fits(members, [MEMBER_ENTRY | {"file": str}])
+        and (table is None or fits(table, _TABLE | {"negatives?": int}))
     )
 
 

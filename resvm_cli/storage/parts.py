@@ -27,7 +27,6 @@ from resvm_cli.rows import FloatArray
 from resvm_cli.run import Share, as_ranges, shares_holding
 from resvm_cli.storage.members import MEMBERS, member_entry, member_name, read_member
 from resvm_cli.storage.model import (
-    ANYTHING,
     MEMBER_ENTRY,
     fits,
     plan_of_part,
@@ -41,7 +40,13 @@ HEADER = "part.json"
 MAX_VALUE = 1e100
 # Keys that may differ between machines that train members of the same model.
 OF_THE_MACHINE = ("numeric_fingerprint",)
-_HEADER = {"first": int, "last": int, "judged": list, "task": ANYTHING, "description": dict}
+_HEADER = {
+    "first": int,
+    "last": int,
+    "judged": [[int]],
+    "task": (list, type(None)),
+    "description": dict,
+}
 _RECORD = {"member": int, **MEMBER_ENTRY, "converged": bool, "values": list}
 
 
@@ -142,7 +147,6 @@ class PartDirectory:
         if (
             not fits(record, _RECORD)
             or record["member"] != number
-            or record["bytes"] < 0
             or len(values) != sum(map(len, self.judged))
             or not all(value is None or _is_value(value) for value in values)
         ):
@@ -167,7 +171,8 @@ def _read_header(path: str) -> dict[str, Any]:
     if (
         not fits(header, _HEADER)
         or not 0 <= header["first"] < header["last"]
-        or not _are_row_numbers(header["judged"])
+        or len(header["judged"]) != 2
+        or max((max(rows, default=0) for rows in header["judged"]), default=0) >= 2**53
         or not _is_task(header["task"])
         or not _describes_model(header["description"], header["last"])
     ):
@@ -254,14 +259,6 @@ def _describes_model(description: dict[str, Any], last: int) -> bool:
         return last <= plan_of_part(description).n_models
     except ValueError:
         return False
-
-
-def _are_row_numbers(judged: list[Any]) -> bool:
-    return (
-        len(judged) == 2
-        and all(isinstance(rows, list) for rows in judged)
-        and all(type(row) is int and 0 <= row < 2**53 for rows in judged for row in rows)
-    )
 
 
 def _is_value(value: Any) -> bool:

@@ -52,9 +52,13 @@ DESCRIPTION = {
     "labels": {"trained_on": 1.0},
     "scalings": [],
     "encoding": None,
-    "data": {name: {"rows": 30, "sha256": "0" * 64} for name in ("positive", "unlabeled")},
+    "data": {
+        name: {"rows": 30, "nonzeros": 270, "sha256": "0" * 64}
+        for name in ("positive", "unlabeled")
+    },
     "unconverged": 0,
-    "versions": {},
+    "versions": {"resvm": "0", "numpy": "0"},
+    "numeric_fingerprint": "0",
 }
 
 
@@ -191,6 +195,9 @@ def test_a_consistent_forgery_is_parsed_with_care(stored):
         {"zero_based": 0},
         {"data": None},
         {"data": {"positive": {"rows": 3, "sha256": "x"}}},
+        {"data": DESCRIPTION["data"] | {"unlabeled": {"rows": 3, "nonzeros": [], "sha256": "x"}}},
+        {"candidates": [3]},
+        {"numeric_fingerprint": []},
         {"data": DESCRIPTION["data"] | {"groups": {"count": 3}}},
         {"members": [{"file": "a", "sha256": "b", "bytes": -1, "support_vectors": 1}]},
         {"members": [{"file": "a", "sha256": "b", "bytes": "1", "support_vectors": 1}]},
