@@ -115,7 +115,8 @@ def hardly_separable(roc_auc: float, low: float, high: float) -> str | None:
         return None
     return (
         f"known positives are barely distinguishable from U: ROC AUC {roc_auc:.3f} ({low:.3f} to"
-        f" {high:.3f}; 0.5 is chance); check the features, the labels and the scaling"
+        f" {high:.3f}; 0.5 is chance); check the features, the labels and the scaling, unless most"
+        " of U is positive"
     )
 
 

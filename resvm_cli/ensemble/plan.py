@@ -423,7 +423,8 @@ class Plan:
 
     @property
     def kernel_names(self) -> str:
-        return " and ".join(dict.fromkeys(plan.kernel.name for plan in self.settings))
+        *others, last = dict.fromkeys(plan.kernel.name for plan in self.settings)
+        return f"{', '.join(others)} and {last}" if others else last
 
     @property
     def single(self) -> bool:

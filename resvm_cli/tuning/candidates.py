@@ -36,6 +36,7 @@ from resvm_cli.parameters import (
     SHARED_NAMES,
     TABLE,
     TUNING_TABLE,
+    KernelName,
     Params,
     ScalingName,
     TuningParameters,
@@ -59,6 +60,8 @@ BASE_NAMES = ("method", *SHARED_NAMES, "scale")
 TUNING_NAMES = (*BASE_NAMES, *AXIS_NAMES, *TUNING_TABLE)
 EXTENSION_TRIALS = 5  # an extension draws 1/5 of the initial number of trials per edge
 TEMPERATURE = 0.02  # of the softmax weights; a lower one favors the best settings more
+MIXED_AREA = 0.75  # below this ROC AUC of P against U, w_pos follows it, up to MAX_W_POS
+MAX_W_POS = 2.0
 SETTING_MEMBERS = 15  # members of each pooled setting
 
 
@@ -138,7 +141,7 @@ class Informed:
     gamma: float  # a multiple of "scale"
     c_unl: float  # for linear members beside rbf, a multiple of gamma="scale"
     power: float = 0.0  # exponent of the feature weights; 0: no weights
-    linear: bool = False
+    kernel: KernelName | None = None  # None: the kernel that the search is for
     quantile: bool = False
 
 
@@ -158,16 +161,8 @@ def informed_settings(base: Params, *, quantiles: bool = False) -> tuple[Informe
     """
     kernel = Kernel(base.kernel)
     untuned = Informed(*_USUAL, 1.0, 1.0)
-    if kernel.name == "rbf":
-        one_space = [
-            *(Informed(*_USUAL, gamma, 1.0) for gamma in (0.3, 1.0, 3.0)),
-            *(Informed(*_USUAL, 3.0, 1.0, power) for power in (1.0, 2.0)),
-            Informed(*_USUAL, 1.0, 10.0, 1.0, linear=True),
-        ]
-        large = Informed(*_LARGE, 1.0, 10.0)
-        found = [*one_space, Informed(*_LARGE, 0.3, 10.0), large]
-        if quantiles:
-            found += [replace(setting, quantile=True) for setting in (*one_space, large)]
+    if kernel.uses_distances:
+        found = _near_and_linear(kernel, quantiles=quantiles)
     elif kernel.uses_gamma:
         pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
         found = [
@@ -180,10 +175,28 @@ def informed_settings(base: Params, *, quantiles: bool = False) -> tuple[Informe
             penalties = _OF_PRODUCTS if kernel.known_to_libsvm else _OF_SIMILARITIES
         found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
     if "kernel" in base.said:
-        found = [setting for setting in found if not setting.linear]
+        found = [setting for setting in found if setting.kernel is None]
     if "feature_weights" in base.said:
         found = [replace(setting, power=0.0) for setting in found]
     return tuple(dict.fromkeys([untuned, *found]))
+
+
+def _near_and_linear(kernel: Kernel, *, quantiles: bool) -> list[Informed]:
+    """Return settings for kernels of distances, and linear ones beside them.
+
+    docs/quality.md ("The settings of the search") says what each is worth.
+    """
+    absolute: KernelName | None = None if kernel.name == "laplacian" else "laplacian"
+    found = [Informed(*_USUAL, 1.0, 1.0, 0.0, "linear")]
+    others = [
+        Informed(*_USUAL, 1.0, 10.0, 1.0, "linear"),
+        *(Informed(*_USUAL, gamma, 1.0, 0.0, absolute) for gamma in (0.3, 1.0)),
+        Informed(*_USUAL, 1.0, 1.0, 1.0, absolute),
+    ]
+    if kernel.name == "rbf":
+        found += [Informed(*_USUAL, 3.0, 1.0), Informed(*_USUAL, 3.0, 1.0, 1.0)]
+        others += [Informed(*_USUAL, 0.3, 1.0), Informed(*_USUAL, 3.0, 1.0, 2.0)]
+    return [*found, *(replace(setting, quantile=quantiles) for setting in others)]
 
 
 def informed_candidates(
@@ -197,6 +210,8 @@ def informed_candidates(
     """Return distinct candidates, the first setting's first; axes in ``given`` limit values."""
     candidates: dict[Candidate, None] = {}
     for setting in settings:
+        if setting.kernel == "laplacian" and "gamma" in given:  # given for the other kernel
+            continue
         n_pos = default_n_pos(n_positives, setting.fraction)
         max_ratio = max(1.0, n_unlabeled / 2 / n_pos)  # so that some rows of U are out of bag
         scale: ScalingName | None = "quantile" if setting.quantile else None
@@ -207,9 +222,9 @@ def informed_candidates(
             "n_pos": float(n_pos),
             "unl_per_pos": min(setting.ratio, max_ratio),
             "w_pos": setting.w_pos,
-            "c_unl": setting.c_unl * (gamma_scale[scale] if setting.linear else 1.0),
+            "c_unl": setting.c_unl * (gamma_scale[scale] if setting.kernel == "linear" else 1.0),
         }
-        if setting.linear:
+        if setting.kernel == "linear":
             del values["gamma"]
         axes = [axis for axis in space.axes if axis.name in values]
         values |= {
@@ -218,7 +233,7 @@ def informed_candidates(
         candidate = Candidate(
             space.method,
             tuple((axis.name, values[axis.name]) for axis in axes),
-            "linear" if setting.linear else None,
+            setting.kernel,
             f"{RELEVANCE}:{setting.power:g}" if setting.power else None,
             scale,
         )
@@ -295,9 +310,7 @@ Search: TypeAlias = Generator[list[Candidate], list[Trial], "Outcome | None"]
 def search(space: Space, settings: SearchOptions, informed: Sequence[Candidate] = ()) -> Search:
     """Yield candidates, receive trials, and return the outcome, or None if none has a score."""
     if settings.search == "informed":
-        trials = yield list(informed)
-        best = winner(trials)
-        return None if best is None else Outcome(best, tuple(trials))
+        return (yield from _search_informed(settings, informed))
     trials = yield _candidates(space, settings, settings.trials, 0)
     extensions = 0
     while best := winner(trials):
@@ -318,6 +331,25 @@ def search(space: Space, settings: SearchOptions, informed: Sequence[Candidate] 
         tried = {trial.candidate for trial in trials}
         trials = trials + (yield [candidate for candidate in fresh if candidate not in tried])
     return None
+
+
+def _search_informed(settings: SearchOptions, informed: Sequence[Candidate]) -> Search:
+    """Score the candidates, with a larger w_pos if most of U may be positive.
+
+    The right w_pos is about twice the positive fraction b of U. The ROC AUC of P against U is at
+    most 1 - b / 2, so 4 (1 - AUC) is at least that, and far more only where classes overlap.
+    Candidates without feature weights, which are cheap, say whether all are scored with it.
+    """
+    trials = yield [candidate for candidate in informed if not candidate.feature_weights]
+    area = max((t.scores.values["roc_auc_of_mean"] for t in trials if t.scores), default=1.0)
+    given = any(axis.name == "w_pos" for axis in settings.axes)
+    if area < MIXED_AREA and not given:
+        factor = min(4 * (1 - area), MAX_W_POS) / DEFAULT_W_POS
+        trials = yield [candidate.times("w_pos", factor) for candidate in informed]
+    elif weighted := [candidate for candidate in informed if candidate.feature_weights]:
+        trials = trials + (yield weighted)
+    best = winner(trials)
+    return None if best is None else Outcome(best, tuple(trials))
 
 
 def _candidates(space: Space, settings: SearchOptions, count: int, stage: int) -> list[Candidate]:

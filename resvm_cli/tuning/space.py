@@ -193,6 +193,11 @@ class Candidate:
     def __getitem__(self, name: str) -> float | None:
         return dict(self.values).get(name)
 
+    def times(self, name: str, factor: float) -> Candidate:
+        """Return the candidate with one value multiplied by a factor."""
+        scaled = ((each, v * factor if each == name else v) for each, v in self.values)
+        return replace(self, values=tuple(scaled))
+
     @property
     def named_values(self) -> dict[str, Any]:
         """All values that the candidate sets, by parameter name, as logged."""

@@ -21,12 +21,16 @@ from resvm_cli.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.candidates import (
     MAX_SETTINGS,
+    MIXED_AREA,
     SETTING_MEMBERS,
     TEMPERATURE,
+    Scores,
+    SearchOptions,
     Trial,
     informed_candidates,
     informed_settings,
     pooled,
+    search,
 )
 from resvm_cli.tuning.learn import learn
 from resvm_cli.tuning.space import default_space, parse_axis
@@ -80,8 +84,9 @@ def test_the_first_informed_setting_is_the_untuned_one():
 
 def test_informed_settings_are_distinct_and_keep_to_what_was_given():
     everything = candidates()
-    assert len(everything) == 15 == len(set(everything))
+    assert len(everything) == 10 == len(set(everything))
     fixed = candidates(gamma="0.7", c_unl="1..5")
+    assert {one.kernel for one in fixed} == {None, "linear"}  # gamma was given for rbf
     assert {one["gamma"] for one in fixed if one.kernel is None} == {0.7}
     assert all(1 <= one["c_unl"] <= 5 for one in fixed)
     assert len(fixed) == len(set(fixed)) < len(everything)
@@ -94,7 +99,11 @@ def test_informed_settings_leave_out_what_the_user_has_fixed():
         found = informed_candidates(settings, space, 100, 1000, GAMMAS)
         return [{getattr(one, name) for one in found} for name in WORDS]
 
-    every = [{None, "linear"}, {None, "relevance:1", "relevance:2"}, {None, "quantile"}]
+    every = [
+        {None, "linear", "laplacian"},
+        {None, "relevance:1", "relevance:2"},
+        {None, "quantile"},
+    ]
     assert words() == every
     assert words("kernel")[0] == {None}
     assert words("feature_weights")[1] == {None}
@@ -104,7 +113,7 @@ def test_informed_settings_leave_out_what_the_user_has_fixed():
 def test_linear_candidates_have_penalties_relative_to_the_scale_of_the_rows():
     linear = [one for one in candidates() if one.kernel == "linear"]
     assert [(one.scale, one["gamma"]) for one in linear] == [(None, None), ("quantile", None)]
-    assert [one["c_unl"] for one in linear] == pytest.approx([1.0, 4.0])
+    assert [one["c_unl"] for one in linear] == pytest.approx([0.1, 4.0])
 
 
 @pytest.mark.parametrize("kernel", ["linear", "precomputed", "tanimoto", "minmax"])
@@ -126,6 +135,31 @@ def test_settings_of_one_kernel_follow_each_other():
     keys = [one.kernel_key for one in candidates()]
     changes = sum(a != b for a, b in itertools.pairwise(keys))
     assert changes == len(set(keys)) - 1
+
+
+@pytest.mark.parametrize(("area", "factor"), [(0.9, 1.0), (0.7, 1.2 / 0.7), (0.4, 2.0 / 0.7)])
+def test_w_pos_follows_the_positives_in_u_unless_given(area, factor):
+    everything = candidates()
+    plain = [one for one in everything if not one.feature_weights]
+    for given in ((), (parse_axis("w_pos", "0.7"),)):
+        settings = SearchOptions(search="informed", axes=given)
+        going = search(None, settings, everything)
+        assert next(going) == plain
+        found = going.send(scored_trials(plain, area))
+        if area > MIXED_AREA or given:
+            assert {*found} == {*everything} - {*plain}
+            continue
+        assert [one["w_pos"] for one in found] == pytest.approx(
+            [one["w_pos"] * factor for one in everything]
+        )
+        with pytest.raises(StopIteration) as ended:
+            going.send(scored_trials(found, 0.6))
+        assert len(ended.value.value.trials) == len(everything)  # the first ones are not pooled
+
+
+def scored_trials(some, area):
+    values = Scores({"roc_auc_of_mean": area}, 0.0, 0.5, 0.1, 100)
+    return [Trial(number, one, 8, area, values) for number, one in enumerate(some)]
 
 
 def test_the_best_are_pooled_by_their_scores():
