@@ -155,8 +155,8 @@ class Params:
     )  # fmt: skip
     auto: bool = declared(
         "flag", True,
-        "Do not search: fixed defaults, as in the paper, for all that is not set. Otherwise, up to"
-        " 15 settings are scored out of bag and the best ones are pooled.",
+        "Do not search: fixed defaults, as in the paper, for all that is not set. Otherwise, about"
+        " ten settings are scored out of bag and the best ones are pooled.",
     )  # fmt: skip
     decision: RuleName | None = choice(
         None, RULE_NAMES,

@@ -88,7 +88,7 @@ PYTHON_TYPES = {"params": "Tuning, dict or path"}
 PYTHON_HELP = {
     "params": "Parameters chosen by ``tune``, or the path of a best.json. Explicit parameters take"
     " precedence.",
-    "auto": "Search for what is not set: up to 15 settings are scored out of bag, and the best ones"
+    "auto": "Search for what is not set: about ten settings are scored out of bag, and the best ones"
     " are pooled. If False, all that is not set has the fixed defaults of the paper.",
     "kernel": "For fingerprints, use 'tanimoto' (bits) or 'minmax' (counts). If 'precomputed', X is"
     " the square matrix of kernel values.",

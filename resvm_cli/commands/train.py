@@ -46,7 +46,7 @@ def train(
 ) -> None:
     """Train a model on known positives and unlabeled rows.
 
-    What you do not set is searched: up to 15 settings are scored out of bag, and the best ones are
+    What you do not set is searched: about ten settings are scored out of bag, and the best ones are
     pooled. `--no-auto` gives the fixed defaults of the paper.
 
     For example:

@@ -209,7 +209,7 @@ def test_train_searches_and_keeps_what_was_given(problem, resvm, tmp_path):
     arguments = ["train", *data_arguments(problem)[:-1], "--n-models", 40, "-c", 2.5]
     ran = resvm(*arguments, "-o", tmp_path / "a", "--json")
     assert ran.code == 0, ran.err
-    assert "15 settings were scored out of bag in " in ran.err
+    assert "10 settings were scored out of bag in " in ran.err
     groups = json.loads(ran.out)["manifest"]["groups"]
     assert {group["parameters"]["c_unl"] for group in groups} == {2.5}
     assert sum(group["members"] for group in groups) == 40
