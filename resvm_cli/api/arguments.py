@@ -88,8 +88,8 @@ PYTHON_TYPES = {"params": "Tuning, dict or path"}
 PYTHON_HELP = {
     "params": "Parameters chosen by ``tune``, or the path of a best.json. Explicit parameters take"
     " precedence.",
-    "auto": "Search for what is not set: about ten settings are scored out of bag, and the best ones"
-    " are pooled. If False, all that is not set has the fixed defaults of the paper.",
+    "auto": "Search for what is not set: about ten settings are scored out of bag, and the best"
+    " ones are pooled. If False, all that is not set has the fixed defaults of the paper.",
     "kernel": "For fingerprints, use 'tanimoto' (bits) or 'minmax' (counts). If 'precomputed', X is"
     " the square matrix of kernel values.",
     "scale": "How to scale features: 'quantile' uses each value's rank, 'auto' scales if ``resvm"
