@@ -875,34 +875,15 @@ static PyMethodDef methods[] = {
     METHOD(exponents, "Replace the dot products in a block with rbf exponents."),
     METHOD(exp, "Replace each x in a block with e^x; no x may be above zero."),
     METHOD(add, "Add each line of a block, times its coefficients, to its members' sums."),
-    METHOD(multiply_tiles,
-           "Multiply rows by the weights of members, whose number is a multiple of STEP. The weights\n"
-           "have one line per place for each TILE of members, then for each STEP of the rest. Features\n"
-           "without a place are skipped. The sums have one line per row or, by_member, per member."),
-    METHOD(add_rbf_tiles,
-           "Do multiply_tiles by member, exponents, exp and add in one call: the tiles contain support\n"
-           "vectors instead of members, and the members that use one begin at its use_starts."),
-    METHOD(multiply,
-           "Multiply a sparse matrix, given by its columns, by rows: the block has one line per line\n"
-           "of the matrix. With `minimum`, the part that two numbers have in common replaces their\n"
-           "product. The scratch is ROWS_TOGETHER times as large as a column of the block."),
-    METHOD(spread,
-           "Write these rows into the lines of a matrix of zeros, with features at their places; or, if the\n"
-           "width is 0, set the places of the features that occur in them to 1."),
-    METHOD(solve,
-           "Train several SVMs on each of several bags, given the kernel values (height x height) of\n"
-           "the rows that bags are drawn from. The row numbers of bag b begin at starts[b], with P first\n"
-           "and known negatives last. The settings of an SVM are the penalties for P, U and known\n"
-           "negatives, and the tolerance; the first SVM of every bag comes first, then the second. The\n"
-           "scratch has room for all lines of the largest bag, twice, plus LINE_PADDING."),
+    METHOD(multiply_tiles, "Multiply rows by the weights of members, as described at struct weights."),
+    METHOD(add_rbf_tiles, "Do multiply_tiles by member, exponents, exp and add for support vectors."),
+    METHOD(multiply, "Multiply a sparse matrix, given by its columns, by rows: a line for each line."),
+    METHOD(spread, "Write rows into a matrix of zeros or, if the width is 0, mark their features."),
+    METHOD(solve, "Train several SVMs on each of several bags, as described at struct bags."),
     METHOD(transpose, "Sort the entries of rows by column, as multiply requires."),
-    METHOD(rank,
-           "Rank the values from 1; equal values keep their order, and nan comes last. The scratch has\n"
-           "room for twice as many numbers; the ranks may overwrite the values."),
+    METHOD(rank, "Rank the values from 1; equal values keep their order, and nan comes last."),
     METHOD(follow, "Replace each value with the height of its piecewise linear curve at that point."),
-    METHOD(summarize,
-           "Add entries to the statistics of their features, in six lines of one number per feature:\n"
-           "count, first value, sums of the differences from it and of their squares, lowest, highest."),
+    METHOD(summarize, "Add entries to the statistics of their features: six lines of numbers."),
     {"iterations", call_iterations, METH_NOARGS,
      "Return the number of iterations in this thread's last LIBSVM call, and reset it."},
     {"print_function", call_print_function, METH_NOARGS,

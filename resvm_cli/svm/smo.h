@@ -28,35 +28,17 @@ struct row_choice {
 
 #define LANES 2
 #define TARGET
-#define LARGEST_DOUBLE(into, lanes) ((into) = (lanes)[0] > (lanes)[1] ? (lanes)[0] : (lanes)[1])
-#define LARGEST_WORD LARGEST_DOUBLE
 #define NAMED(name) name##_by_2
 #include "smo_lanes.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-
 #define LANES 4
 #define TARGET __attribute__((target("avx2")))
-#define LARGEST_DOUBLE(into, lanes)                                                            \
-    do {                                                                                       \
-        __m256d all_ = (__m256d)(lanes);                                                       \
-        __m128d half_ = _mm_max_pd(_mm256_castpd256_pd128(all_), _mm256_extractf128_pd(all_, 1)); \
-        (into) = _mm_cvtsd_f64(_mm_max_sd(half_, _mm_unpackhi_pd(half_, half_)));              \
-    } while (0)
-#define LARGEST_WORD(into, lanes)                                                               \
-    do {                                                                                        \
-        int64_t low_ = (lanes)[0] > (lanes)[1] ? (lanes)[0] : (lanes)[1];                       \
-        int64_t high_ = (lanes)[2] > (lanes)[3] ? (lanes)[2] : (lanes)[3];                      \
-        (into) = low_ > high_ ? low_ : high_;                                                   \
-    } while (0)
 #define NAMED(name) name##_by_4
 #include "smo_lanes.h"
 
 #define LANES 8
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq")))
-#define LARGEST_DOUBLE(into, lanes) ((into) = _mm512_reduce_max_pd((__m512d)(lanes)))
-#define LARGEST_WORD(into, lanes) ((into) = _mm512_reduce_max_epi64((__m512i)(lanes)))
 #define NAMED(name) name##_by_8
 #include "smo_lanes.h"
 #endif
@@ -270,13 +252,10 @@ static int is_shrunk(const struct smo *smo, size_t place, double rise, double fa
 /* Sets aside rows that are at a bound and unlikely to leave it. */
 static void shrink(struct smo *smo)
 {
-    double rise = -INFINITY, fall = -INFINITY;
-    for (size_t i = 0; i < smo->n_active; i++) {
-        if (smo->rises[i] && -smo->slopes[i] >= rise)
-            rise = -smo->slopes[i];
+    double rise = rising_row(smo).value, fall = -INFINITY;
+    for (size_t i = 0; i < smo->n_active; i++)
         if (smo->falls[i] && smo->slopes[i] >= fall)
             fall = smo->slopes[i];
-    }
     if (!smo->unshrunk && rise + fall <= smo->tolerance * 10) {
         smo->unshrunk = 1;
         reconstruct(smo);

@@ -1,7 +1,7 @@
 /* The passes over all rows of a bag that smo.h makes in each step, LANES numbers at a time.
  *
- * This file is included once for each vector width, with LANES, TARGET, NAMED(name),
- * LARGEST_DOUBLE(into, lanes) and LARGEST_WORD(into, lanes) defined. Each lane keeps its own best row.
+ * This file is included once for each vector width, with LANES, TARGET and NAMED(name) defined. Each
+ * lane keeps its own best row.
  * The best of these is the row that a simple loop would find (the last one in a tie), so the results
  * do not depend on the width. */
 
@@ -21,11 +21,10 @@ typedef float NAMED(floats) __attribute__((vector_size(4 * LANES)));
 static inline __attribute__((always_inline)) TARGET struct row_choice
 NAMED(best_lane)(DOUBLES best, WORDS rows)
 {
-    struct row_choice choice;
-    LARGEST_DOUBLE(choice.value, best);
-    /* lanes without a row have -1 */
-    WORDS best_rows = ((WORDS)(best == (DOUBLES){0} + choice.value) & (rows + 1)) - 1;
-    LARGEST_WORD(choice.row, best_rows);
+    struct row_choice choice = {best[0], rows[0]}; /* lanes without a row have -1 */
+    for (int lane = 1; lane < LANES; lane++)
+        if (best[lane] > choice.value || (best[lane] == choice.value && rows[lane] > choice.row))
+            choice = (struct row_choice){best[lane], rows[lane]};
     return choice;
 }
 
@@ -88,7 +87,7 @@ TARGET static struct row_choice NAMED(partner)(const double *slopes, const float
         rows = (better & at) | (~better & rows);
         at += LANES;
     }
-    LARGEST_DOUBLE(*steepest, most);
+    *steepest = NAMED(best_lane)(most, rows).value;
     return NAMED(best_lane)(best, rows);
 }
 
@@ -106,6 +105,4 @@ TARGET static void NAMED(add_line)(double *sums, const float *line, double by, s
 #undef LOADED
 #undef LANES
 #undef TARGET
-#undef LARGEST_DOUBLE
-#undef LARGEST_WORD
 #undef NAMED
