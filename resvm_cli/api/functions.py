@@ -150,7 +150,7 @@ def tune(
         )
         found = tune_on(data, settings, run)
     warn_caller(run.warnings)
-    return Tuning(found.params, [trial.record for trial in found.trials], tuple(run.notes))
+    return Tuning(found.params, [trial.record for trial in found.outcome.trials], tuple(run.notes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,18 +111,18 @@ def show_tuning(result: SearchResult, tuning: SearchOptions, train: str) -> None
     how = "out of bag" if tuning.oob else f"by {tuning.folds}-fold cross-validation"
     say_row(
         "scored",
-        f"{len(result.trials):,} trials {how} on {result.n_scored[0]:,} positive"
+        f"{len(result.outcome.trials):,} trials {how} on {result.n_scored[0]:,} positive"
         f" and {result.n_scored[1]:,} unlabeled rows"
         + (f"; {result.n_repeated:,} from an earlier run" if result.n_repeated else ""),
     )
     for line in _table(result, metric):
         say(line)
-    scores = result.trial.scores
+    best, scores = result.outcome.best, result.outcome.best.scores
     assert scores is not None
     say_row("winner", _described(result.params))
     say_row(
         "score",
-        f"{metric} {result.trial.score:.4f} (deviation {scores.deviation:.4f} over folds), recall"
+        f"{metric} {best.score:.4f} (deviation {scores.deviation:.4f} over folds), recall"
         f" {scores.recall:.3f}, {100 * scores.fraction_positive:.3g}% predicted positive; the best"
         " of many trials, so optimistic",
     )
@@ -171,7 +171,7 @@ def _table(result: SearchResult, metric: str) -> list[str]:
     """Return the ten best trials as lines of a table."""
     from resvm_cli.tuning.space import AXIS_NAMES, WORDS
 
-    trials = [trial for trial in result.trials if trial.scores is not None]
+    trials = [trial for trial in result.outcome.trials if trial.scores is not None]
     trials.sort(key=lambda trial: (-(trial.score or 0.0), trial.number))
     values = [trial.candidate.named_values for trial in trials[:SHOWN]]
     names = [name for name in (*AXIS_NAMES, *WORDS) if any(name in one for one in values)]
@@ -201,11 +201,11 @@ def print_tuning(result: SearchResult, output: str, train: str, notes: Sequence[
             "directory": output,
             "best": result.params,
             "winner": {
-                **result.trial.record,
+                **result.outcome.best.record,
                 "edges": [in_options(edge) for edge in result.outcome.edges],
                 "extensions": result.outcome.extensions,
             },
-            "n_trials": len(result.trials),
+            "n_trials": len(result.outcome.trials),
             "n_repeated": result.n_repeated,
             "train": train,
             "notes": list(notes),

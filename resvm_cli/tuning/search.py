@@ -72,55 +72,34 @@ class TrialLog:
     directory: RunDirectory | None = None
     records: Sequence[dict[str, Any]] = ()  # of an earlier run
     trials: list[Trial] = field(default_factory=list)
-    n_repeated: int = 0
-    _best: float | None = None
-    _expected: int = 0
-
-    def expect(self, count: int) -> None:
-        self._expected += count
-        self.tick()
+    n_expected: int = 0
 
     def tick(self) -> None:
         stage = "tuning"
-        if self.directory is not None and self._best is not None:
-            stage += f", best {self.settings.metric} {self._best:.4f}"
-        self.run.progress(stage, len(self.trials), self._expected)
+        scores = [trial.score for trial in self.trials if trial.score is not None]
+        if self.directory is not None and scores:
+            stage += f", best {self.settings.metric} {max(scores):.4f}"
+        self.run.progress(stage, len(self.trials), self.n_expected)
 
-    def recorded(self, candidate: Candidate) -> Trial:
-        """Return the next trial from the log of an earlier run."""
-        number = len(self.trials)
-        record = self.records[number]
-        trial = self._from_record(candidate, record)
-        if trial.record != record or (trial.scores is None and type(trial.error) is not str):
-            assert self.directory is not None
-            raise DataError(
-                f"{self.directory.path}/{TRIALS}:{number + 1}: not the expected trial",
-                "start over with another `path`",
-            )
-        self.n_repeated += 1
-        self._add(trial)
-        return trial
-
-    def _from_record(self, candidate: Candidate, record: dict[str, Any]) -> Trial:
-        scores = None if "error" in record else _recorded_scores(record, self.settings.metric)
-        return self.trial(candidate, scores, record.get("error"))
-
-    def trial(self, candidate: Candidate, scores: Scores | None, error: str | None) -> Trial:
+    def add(self, candidate: Candidate, scores: Scores | None, error: str | None) -> Trial:
+        """Add the next trial: a candidate with its scores, or with the reason why it has none."""
         score = None if scores is None else scores.values[self.settings.metric]
         members = self.settings.scored_members
-        return Trial(len(self.trials), candidate, members, score, scores, error)
+        self.trials.append(Trial(len(self.trials), candidate, members, score, scores, error))
+        return self.trials[-1]
 
-    def finished(self, trial: Trial, seconds: float) -> None:
-        if self.directory is not None:
-            self.directory.append(TRIALS, trial.record)
-            self.directory.append(TIMINGS, {"trial": trial.number, "seconds": round(seconds, 4)})
-        self._add(trial)
-        self.tick()
-
-    def _add(self, trial: Trial) -> None:
-        self.trials.append(trial)
-        if trial.score is not None:
-            self._best = trial.score if self._best is None else max(self._best, trial.score)
+    def add_recorded(self, candidate: Candidate) -> Trial:
+        """Add the next trial from the log of an earlier run."""
+        record = self.records[len(self.trials)]
+        scores = None if "error" in record else _recorded_scores(record, self.settings.metric)
+        trial = self.add(candidate, scores, record.get("error"))
+        if trial.record != record or (scores is None and type(trial.error) is not str):
+            assert self.directory is not None
+            raise DataError(
+                f"{self.directory.path}/{TRIALS}:{trial.number + 1}: not the expected trial",
+                "start over with another `path`",
+            )
+        return trial
 
 
 def run_search(sample: TuningSample, log: TrialLog) -> Outcome:
@@ -132,7 +111,7 @@ def run_search(sample: TuningSample, log: TrialLog) -> Outcome:
     try:
         candidates = next(going)
         while True:
-            candidates = going.send([*_trials(scorer, candidates, log)])
+            candidates = going.send(_tried(scorer, candidates, log))
     except StopIteration as ended:
         outcome: Outcome | None = ended.value
     if outcome is None:
@@ -147,22 +126,13 @@ def run_search(sample: TuningSample, log: TrialLog) -> Outcome:
     return outcome
 
 
-def _trials(scorer: CandidateScorer, candidates: list[Candidate], log: TrialLog) -> Iterator[Trial]:
-    """Yield the trials of these candidates: from the log, or newly scored."""
-    log.expect(len(candidates))
+def _tried(scorer: CandidateScorer, candidates: Sequence[Candidate], log: TrialLog) -> list[Trial]:
+    """Return the trials of these candidates: from the log, or newly scored."""
+    log.n_expected += len(candidates)
+    log.tick()
     n_logged = max(0, len(log.records) - len(log.trials))
-    for candidate in candidates[:n_logged]:
-        yield log.recorded(candidate)
-    for trial, seconds in scored_trials(scorer, candidates[n_logged:], log):
-        log.finished(trial, seconds)
-        yield trial
-
-
-def scored_trials(
-    scorer: CandidateScorer, candidates: Sequence[Candidate], log: TrialLog
-) -> Iterator[tuple[Trial, float]]:
-    """Yield each candidate's trial, numbered to continue the log, and its time in seconds."""
-    batches = list(_batches(candidates))
+    trials = [log.add_recorded(candidate) for candidate in candidates[:n_logged]]
+    batches = list(_batches(candidates[n_logged:]))
 
     def name(number: int) -> str:
         return f"the candidate {batches[number][0].named_values} or another one in its batch"
@@ -171,9 +141,16 @@ def scored_trials(
     for batch, (found, seconds) in zip(batches, scored, strict=True):
         for candidate, scores in zip(batch, found, strict=True):
             if isinstance(scores, ResvmError):
-                yield log.trial(candidate, None, str(scores.message)), seconds
+                trial = log.add(candidate, None, str(scores.message))
             else:
-                yield log.trial(candidate, scores, None), seconds
+                trial = log.add(candidate, scores, None)
+            if log.directory is not None:
+                log.directory.append(TRIALS, trial.record)
+                timing = {"trial": trial.number, "seconds": round(seconds, 4)}
+                log.directory.append(TIMINGS, timing)
+            log.tick()
+            trials.append(trial)
+    return trials
 
 
 def _score_batch(
@@ -197,11 +174,9 @@ def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
 class SearchResult:
     """The best settings, ready to be trained, and how they were found."""
 
-    trial: Trial  # of the best setting
     settings: tuple[Params, ...]
     params: dict[str, Any]  # as in best.json
     outcome: Outcome
-    trials: tuple[Trial, ...]
     n_repeated: int  # trials taken from an earlier run
     n_scored: tuple[int, int]  # rows of P and of U
 
@@ -280,7 +255,7 @@ def search_settings(data: PUData, params: Params, run: Run) -> Params:
         )
         return params
     seconds = time.monotonic() - started
-    score = found.trial.score
+    score = found.outcome.best.score
     run.tell(
         f"{len(log.trials)} settings were scored out of bag in {seconds:.1f} s, and the best"
         f" {len(found.settings)} are pooled; ROC AUC of P against U up to {score:.3f}"
@@ -338,9 +313,14 @@ def _searched(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResult
     """Run the search, and return the settings to train and the content of best.json."""
     settings = log.settings
     outcome = run_search(sample, log)
-    chosen = _chosen(outcome, settings)
-    trial = chosen[0].trial
-    assert trial.scores is not None
+    best = outcome.best
+    assert best.scores is not None
+    if settings.committee > 1:
+        chosen = pooled(outcome.trials, settings.n_models, settings.committee)
+    else:
+        informed = settings.search == "informed"
+        n_models = (settings.n_models or DEFAULT_MEMBERS) if informed else best.n_models
+        chosen = [Pooled(best, 1.0, n_models)]
     pooled_settings = []
     for each in chosen:
         candidate, sizes = each.trial.candidate, (len(data.positives), data.n_unlabeled)
@@ -348,29 +328,17 @@ def _searched(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResult
         pooled_settings.append(replace(params, weight=each.weight, scale=candidate.scale))
     selected_by = {
         "metric": settings.metric,
-        "score": trial.score,
-        "deviation": trial.scores.deviation,
+        "score": best.score,
+        "deviation": best.scores.deviation,
         "estimate": "oob" if settings.oob else "folds",
         "optimistic": True,
-        "trial": trial.number,
+        "trial": best.number,
     }
     decision: RuleName = "mean" if settings.search == "informed" else "votes"
     content = best_json(pooled_settings, decision, data.scale, selected_by, data.description())
+    n_repeated = min(len(log.records), len(log.trials))
     n_scored = sample.rows_pos, sample.rows_unl
-    trials = tuple(log.trials)
-    return SearchResult(
-        trial, tuple(pooled_settings), content, outcome, trials, log.n_repeated, n_scored
-    )
-
-
-def _chosen(outcome: Outcome, settings: SearchOptions) -> list[Pooled]:
-    """Return the candidates that make up the model, best first."""
-    best = outcome.best
-    if settings.committee > 1:
-        return pooled(outcome.trials, settings.n_models, settings.committee)
-    informed = settings.search == "informed"
-    n_models = (settings.n_models or DEFAULT_MEMBERS) if informed else best.n_models
-    return [Pooled(best, 1.0, n_models)]
+    return SearchResult(tuple(pooled_settings), content, outcome, n_repeated, n_scored)
 
 
 def _logged_settings(

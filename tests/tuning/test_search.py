@@ -25,7 +25,9 @@ def test_the_progress_of_a_run_with_a_log_shows_the_best_score(directory, expect
     stages = []
     run = Run(on_progress=lambda stage, done, total: stages.append(stage))
     log = TrialLog(SearchOptions(metric="roc_auc"), run, directory=directory)
-    log.expect(1)
+    log.n_expected = 1
+    log.tick()
     scores = Scores({"roc_auc": 0.9}, 0.1, 0.8, 0.2, 10)
-    log.finished(log.trial(Candidate("resvm", ()), scores, None), 0.1)
+    log.add(Candidate("resvm", ()), scores, None)
+    log.tick()
     assert stages == expected
