@@ -131,7 +131,7 @@ def tune(
     >>> y = np.arange(300) < 40
     >>> tuning = resvm_cli.tune(X, y)
     >>> tuning
-    <tuning: 15 trials, the best in params>
+    <tuning: 10 trials, the best in params>
     >>> resvm_cli.RESVMClassifier(params=tuning).fit(X, y).n_models_
     90
     """
