@@ -16,10 +16,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
+from resvm_cli.cli.app import COMMANDS, command_line
 from tests.conftest import write_svm
 from tests.programs import run_resvm
 
 GOLDEN = Path(__file__).parent / "golden" / "refusals"
+OPTION = r"(?<!mkdir )(?<!sort )(?<![\w-])--?[A-Za-z][a-z-]*(?!\w)"
 COMMAND = re.compile(r"^(\$ (?:printf '(.*)' \| )?resvm ?(.*))$", re.M)
 
 
@@ -76,6 +78,18 @@ def test_what_is_refused_is_told_in_these_words(name, inputs):
     text = (GOLDEN / f"{name}.txt").read_text()
     assert sessions(text, inputs) == text
     assert set(re.findall(r"^\[(.+)\]$", text, re.M)) <= {"2", "3", "4", "5"}
+
+
+def test_hints_name_only_options_that_the_command_has():
+    commands = command_line(COMMANDS).commands
+    for path in GOLDEN.iterdir():
+        for hint in re.findall(r"(?m)^  hint: (.*)$", path.read_text()):
+            # after the name of another command, options are those of that command
+            names = re.split(rf"\bresvm ({'|'.join(COMMANDS)})\b", f"resvm {path.stem} {hint}")
+            for command, text in zip(names[1::2], names[2::2], strict=True):
+                options = {word for each in commands[command].params for word in each.opts}
+                named = set(re.findall(OPTION, text))
+                assert named <= {*options, "--help"}, (command, hint)
 
 
 if __name__ == "__main__":

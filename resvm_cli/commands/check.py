@@ -1,4 +1,4 @@
-"""resvm check: list every bad line in a file and summarize the rest, in one pass.
+"""resvm check: list every bad line or cell of a file and summarize the rest, in one pass.
 
 numpy is imported inside functions, so that --help stays fast.
 """
@@ -6,20 +6,31 @@ numpy is imported inside functions, so that --help stays fast.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from resvm_cli.cli import terminal
 from resvm_cli.cli.option_groups import argument, expand_option_groups, option
-from resvm_cli.cli.options import JSON, QUIET, ZERO_BASED, MoleculeTableOptions, command_run
+from resvm_cli.cli.options import (
+    JSON,
+    QUIET,
+    ZERO_BASED,
+    MoleculeTableOptions,
+    command_run,
+    data_option,
+)
 from resvm_cli.errors import DataError, FileError, ParameterError, ResvmError
 from resvm_cli.run import Run
 
 if TYPE_CHECKING:
     from resvm_cli.data.encoding import ColumnRoles
-    from resvm_cli.data.svmlight import BadLine
+    from resvm_cli.data.inputs import RowInput
+    from resvm_cli.data.svmlight import BadLine, Block
 
 MAX_NAMED = 20  # maximum number of features and labels to list
+SHOWN_CELLS = 3  # of a column with bad cells
 
 
 @expand_option_groups
@@ -27,6 +38,9 @@ def check(
     *,
     files: list[str] = argument("FILE...", "svmlight files or tables (- is stdin)."),
     table: MoleculeTableOptions,
+    positive_label: list[str] | None = data_option(
+        "--positive-label LABEL", "For tables: the label of positives, as in training."
+    ),
     most: int = option(
         "--max N", "Maximum number of bad lines to list per file.", default=20, min=1
     ),
@@ -36,15 +50,17 @@ def check(
 ) -> None:
     """List every bad line, then summarize the file (exit code 3 if any line is bad).
 
-    Reading a table stops at a bad cell, so only the first bad cell is reported.
+    Bad cells of a table are counted by column, with the first three of each. Missing values that
+    training would fill in count as 0.
 
     For example:
 
     - `resvm check pos.svm unl.svm`
+    - `resvm check patients.csv --id-column patient --label-column status --missing mean`
     """
     from resvm_cli.data.notes import off_by_one
 
-    roles = table.roles()
+    roles = table.roles(positive_label)
     reports, indices = [], []
     failures: list[ResvmError] = []
     with command_run(quiet) as run:
@@ -73,7 +89,7 @@ def check(
 def _check_file(
     path: str, roles: ColumnRoles, zero_based: bool, most: int, run: Run
 ) -> tuple[dict[str, Any], tuple[int, int]]:
-    """Read a file to its end, or to the first bad cell of a table.
+    """Read a file to its end.
 
     Return the findings as ``--json`` prints them, and the smallest and largest index.
     """
@@ -92,6 +108,9 @@ def _check_file(
     stats: FeatureStats | None = FeatureStats()
     labels: Counter[float] = Counter()
     hashes = [np.zeros(0, np.uint64)]
+    cells: dict[tuple[str, str], list[str]] = {}  # locations by column and problem
+    if roles.missing in ("mean", "median"):
+        roles = replace(roles, missing="zero")  # so that one pass is enough
 
     def add_bad_line(line: BadLine) -> None:
         nonlocal n_bad
@@ -102,11 +121,23 @@ def _check_file(
             if line.line == 1 and problem.hint:  # the whole file may be in another format
                 bad[-1] += f"; {terminal.in_options(problem.hint)}"
 
-    with closing(Source(path, once=not roles.needs_two_passes)) as source:
+    def rows_of(opened: RowInput) -> Iterator[Block]:
+        nonlocal n_bad
+        if opened.features is None:
+            yield from opened.blocks(workers=1, marked=False, on_bad_line=add_bad_line)
+            return
+        for wrong, block in opened.features.checked_blocks():
+            n_bad += len(wrong)
+            for column, problem, where in wrong:
+                cells.setdefault((column, problem), []).append(where)
+            if block is not None:
+                yield block
+
+    with closing(Source(path, once=True)) as source:
         try:
             opened = RowInput(source, roles, zero_based=zero_based)
             opened.encode(selective=True)
-            for block in opened.blocks(workers=1, on_bad_line=add_bad_line):
+            for block in rows_of(opened):
                 summary.add(block.rows)
                 rows = block.rows.without_zeros()
                 stats = None if summary.max_index >= MAX_FEATURES else stats
@@ -125,6 +156,11 @@ def _check_file(
             texts = [terminal.in_options(text) for text in (error.message, error.hint) if text]
             n_bad += 1
             bad[most - 1 :] = ["; ".join(texts)]
+    for (column, problem), places in cells.items():
+        rows = "1 row" if len(places) == 1 else f"{len(places):,} rows"
+        more = ", ..." if len(places) > SHOWN_CELLS else ""
+        shown = ", ".join(places[:SHOWN_CELLS]) + more
+        bad.append(f"{name}: column '{column}': {problem} in {rows}: {shown}")
     if not summary.n_rows and not bad:
         n_bad, bad = 1, [f"{name}: no rows"]
     n_rows, n_nonzeros = summary.n_rows, summary.n_nonzeros
@@ -136,6 +172,7 @@ def _check_file(
         "sound": not bad,
         "n_bad_lines": n_bad,
         "bad_lines": bad,
+        "n_unlisted": 0 if cells else max(0, n_bad - len(bad)),
         "n_rows": n_rows,
         "n_features": n_features,
         "n_nonzeros": n_nonzeros,
@@ -156,7 +193,7 @@ def _check_file(
 def _show(report: dict[str, Any]) -> None:
     """Print bad lines on stdout (as path:line, for editors), then a summary of the file."""
     lines = list(report["bad_lines"])
-    if more := report["n_bad_lines"] - len(lines):
+    if more := report["n_unlisted"]:
         lines.append(f"... and {more:,} more bad lines")
     if not report["n_rows"]:
         terminal.print_table("\n".join(lines) + "\n")

@@ -41,7 +41,7 @@ MAX_FEATURES = 2**31 - 2
 MAX_RATIO = 1 << 14  # claimed bytes per stored byte
 MAX_EMPTY_ROWS = 1 << 20  # rows allowed in a sparse matrix, plus 64 per byte of entries
 MAX_TEXT = 1 << 14  # bytes in a cell of a Parquet file
-TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
+TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 # Exceptions that the packages raise for a truncated or damaged file.
 READ_ERRORS = (
     *(ValueError, TypeError, OSError, EOFError, LookupError, ArithmeticError, AttributeError),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 
 import numpy as np
 
 from resvm_cli.data.delimited import Column, TableBlock
+from resvm_cli.data.encoding import MappedColumn, MissingRule
 from resvm_cli.data.fields import (
     COMMA_NUMBER,
     GROUPED_NUMBER,
@@ -102,6 +105,34 @@ def numbers_of(block: TableBlock, at: int, name: str, *, like: bool = False) -> 
             "correct it, or replace it with NA and use `missing='mean'`",
         )
     return values
+
+
+def bad_cells(
+    block: TableBlock, at: int, column: MappedColumn, missing: MissingRule
+) -> Iterator[tuple[int, str]]:
+    """Yield the row and the problem of each cell that cannot be encoded as this column is."""
+    cells, refused = block.columns[at], missing == "refuse"
+    morgan = None
+    if column.kind == "morgan":
+        morgan = Morgan(column.bits, column.radius, column.counts)
+    elif column.kind == "number":
+        with suppress(DataError):
+            values = numbers_of(block, at, column.name)
+            if not (refused and np.isnan(values).any()):
+                return
+    for row, cell in enumerate(texts_of(cells)):
+        if morgan is not None:
+            if missing != "drop" and morgan.bits(cell.strip()) is None:
+                yield row, "no molecule"
+        elif is_missing(cell):
+            if refused:
+                yield row, "no value"
+        elif column.kind == "number":
+            number = float(cell) if is_number(cell) else math.nan
+            if not is_number(cell, block.decimal_comma):
+                yield row, "no number"
+            elif math.isinf(number):
+                yield row, "no finite number"
 
 
 def is_text(cells: Sequence[tuple[TableBlock, int]], name: str) -> bool:

@@ -7,7 +7,7 @@ is plain JSON. This module does not import table code, so that models load quick
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -94,8 +94,7 @@ class ColumnNumbers:
         if name.isdecimal() and 1 <= int(name) <= len(columns):
             return int(name) - 1
         raise DataError(
-            f"{self._table.name}: no column '{name}' (`{parameter}`)",
-            f"the columns are: {listed(columns, SHOWN)}",
+            f"{self._table.name}: no column '{name}' (`{parameter}`)", _columns_hint(name, columns)
         )
 
     def required(self, name: str, owner: str) -> int:
@@ -103,9 +102,20 @@ class ColumnNumbers:
         if name not in self.by_name:
             raise DataError(
                 f"{self._table.name}: no column '{name}', which the {owner} needs",
-                f"the columns are: {listed(self._table.columns, SHOWN)}",
+                _columns_hint(name, self._table.columns),
             )
         return self.by_name[name]
+
+
+def _columns_hint(name: str, columns: Sequence[str]) -> str:
+    """Return the columns with similar names or, if there are none, the first ones."""
+    from difflib import get_close_matches
+
+    of_key = {column.casefold(): column for column in columns}
+    near = [of_key[key] for key in get_close_matches(name.casefold(), of_key)]
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"the columns are: {listed(columns, SHOWN)}"
 
 
 def check_annotated(path: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from resvm_cli.data.cell_values import (
     Morgan,
+    bad_cells,
     content_of,
     ids_of,
     is_text,
@@ -40,6 +41,7 @@ from resvm_cli.data.svmlight import Block
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows
 
+BadCell: TypeAlias = tuple[str, str, str]  # column, problem, location
 Entries: TypeAlias = tuple[IntArray, IntArray, FloatArray]  # rows, features, values
 MAX_VALUES = 1000  # distinct strings in a column that was not declared categorical
 BITS, RADIUS = 2048, 2
@@ -156,6 +158,17 @@ class TableFeatures:
             self.n_read += block.n_rows
             yield encoded
         self._kept = np.concatenate(kept) if self.n_dropped else None
+
+    def checked_blocks(self) -> Iterator[tuple[list[BadCell], Block | None]]:
+        """Yield the cells of each block that cannot be encoded; if there are none, its rows."""
+        self.decide()
+        for block in self.table.blocks(self._used):
+            bad: list[BadCell] = []
+            for column, at in self._plan:
+                for row, problem in bad_cells(block, at, column, self.missing):
+                    bad.append((column.name, problem, block.where(row)))
+            self.n_read += block.n_rows
+            yield bad, None if bad else self._encode(block)
 
     def rows_of_file(self, numbers: IntArray) -> IntArray:
         """Convert numbers of kept rows to row numbers in the file; read all rows first."""

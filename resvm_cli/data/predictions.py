@@ -55,8 +55,8 @@ EXPECTED = (
 BY_ORDER = "rows are joined by id if both files have ids; to join by order, remove the ids from one"
 SHOWN = 3  # ids in a message
 NO_VALUE = (
-    "rank leaves it empty if every member was trained on the row; use more members"
-    " (`n_models`), or remove such rows, which come last in the ranking"
+    "rank leaves it empty if every member was trained on the row; train with more members"
+    " (resvm train `n_models=100`), or remove such rows, which come last in the ranking"
 )
 
 
@@ -356,8 +356,8 @@ def read_predictions(
         if with_ids and require_ids:
             raise DataError(
                 f"{name}: contains no ids to join by",
-                "predict a table with `id_column`, or rows that end in an id (# name) with"
-                " `ids=True`",
+                "resvm predict writes them: of a table with `id_column='NAME'`, of rows that end in"
+                " an id (# name) with `ids=True`",
             )
     return Predictions(name, values, positive, ids, ranked)
 

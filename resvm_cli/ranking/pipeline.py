@@ -59,7 +59,7 @@ from resvm_cli.tuning.learn import (
 
 SEEN_BY_ALL = "bagging trains every member on all of P, so none can score known positives"
 
-USE_RESVM = "use `method='resvm'`, which resamples P as well as U"
+USE_RESVM = "train with resampling of P as well: resvm train `method='resvm'`"
 
 UNSURE = "are ranked by members that have seen rows like them, and marked by 0 members"
 
@@ -262,7 +262,7 @@ def _ranked(
     if n_unscored == n_listed:
         raise DataError(
             "every row is in every bag, so no member can score any of them out of bag",
-            "use smaller bags (`n_pos`, `n_unl`), more members or smaller groups",
+            "use smaller groups, or a model of smaller bags: resvm train `n_pos=20` `n_unl=40`",
         )
     if n_unscored:
         run.warn(

@@ -6,6 +6,7 @@ import gzip
 import json
 
 import numpy as np
+import pytest
 
 from resvm_cli.data.svmlight import Block, format_block
 from resvm_cli.rows import Rows
@@ -126,13 +127,55 @@ def test_files_counted_from_0_and_from_1_are_noted_wherever_both_are_read(resvm,
     assert "indices" not in told(resvm, pos, "--zero-based")
 
 
-def test_the_first_bad_cell_of_a_table_is_counted(resvm, tmp_path):
-    (tmp_path / "gap.csv").write_text("a,b\n1,2\n,3\n,4\n")
-    (tmp_path / "empty.csv").write_text("a,b\n")
-    for name in ("gap.csv", "empty.csv"):
-        found = told(resvm, tmp_path / name, code=3)
-        assert (found["sound"], found["n_bad_lines"], len(found["bad_lines"])) == (False, 1, 1)
-    assert "only the first bad cell" in " ".join(resvm("check", "--help").out.decode().split())
+BAD_CELLS = """id,age,city,status
+a,3,Rome,x
+b,,Rome,y
+c,foo,,x
+d,4,Paris,
+e,inf,Paris,x
+f,bar,,x
+g,,,x
+h,,,x
+i,,,x
+"""
+NO_NUMBERS = [
+    "t.csv: column 'age': no number in 2 rows: t.csv:4, t.csv:7",
+    "t.csv: column 'age': no finite number in 1 row: t.csv:6",
+]
+NO_VALUES = [
+    "t.csv: column 'age': no value in 4 rows: t.csv:3, t.csv:8, t.csv:9, ...",
+    "t.csv: column 'city': no value in 5 rows: t.csv:4, t.csv:7, t.csv:8, ...",
+]
+
+
+@pytest.mark.parametrize("missing", ["refuse", "drop", "mean"])
+def test_bad_cells_of_a_table_are_counted_by_column(missing, resvm, tmp_path):
+    (tmp_path / "t.csv").write_text(BAD_CELLS)
+    roles = ["--id-column", "id", "--label-column", "status", "--positive-label", "x"]
+    ran = resvm("check", "t.csv", *roles, "--missing", missing, "--json", cwd=tmp_path)
+    assert ran.code == 3
+    (found,) = json.loads(ran.out)["files"]
+    refused = missing == "refuse"
+    assert set(found["bad_lines"]) == {*NO_NUMBERS, *(NO_VALUES if refused else [])}
+    assert (found["n_bad_lines"], found["n_unlisted"]) == (12 if refused else 3, 0)
+
+
+def test_a_table_is_valid_with_the_options_that_train_it(resvm, tmp_path):
+    lines = [line for line in BAD_CELLS.splitlines() if line[0] not in "cdef"]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    roles = ["--id-column", "id", "--label-column", "status", "--positive-label", "x"]
+    ran = resvm("check", "t.csv", *roles, "--missing", "zero", cwd=tmp_path)
+    assert ran.code == 0, ran.out
+    assert "state  valid" in ran.out.decode()
+    assert "labels  1 (4), 0 (1)" in ran.out.decode()
+
+
+def test_a_table_without_rows_or_with_another_column_is_one_bad_line(resvm, tmp_path):
+    (tmp_path / "t.csv").write_text("Dx status,b\n")
+    found = told(resvm, tmp_path / "t.csv", code=3)
+    assert (found["sound"], found["n_bad_lines"], len(found["bad_lines"])) == (False, 1, 1)
+    found = told(resvm, tmp_path / "t.csv", "--label-column", "dx_status", code=3)
+    assert "no column 'dx_status' (--label-column); did you mean 'Dx status'?" in str(found)
 
 
 def test_labels_beyond_those_listed_are_counted(resvm, tmp_path):

@@ -166,6 +166,7 @@ def test_the_types_of_parquet(tmp_path):
             "flag": [True, None],
             "half": pyarrow.array(np.array([1.5, 2], np.float16)),
             "text": ["\u65e5", None],
+            "view": pyarrow.array(["\u65e5", None], pyarrow.string_view()),
             "bytes": [b"a\xff", b"a\xfe"],
             "fixed": pyarrow.array([b"ab", b"cd"], pyarrow.binary(2)),
             "known": pyarrow.array([2**60 + 1, 2**60 + 2]).dictionary_encode(),
@@ -179,7 +180,7 @@ def test_the_types_of_parquet(tmp_path):
     assert np.array_equal(found["flag"], [1, np.nan], equal_nan=True)
     assert found["x.1"] == [str(2**60 + 1), ""]
     assert found["half"] == [1.5, 2]
-    assert found["text"] == ["\u65e5", ""]
+    assert found["text"] == found["view"] == ["\u65e5", ""]
     assert found["bytes"] == ["a\udcff", "a\udcfe"]
     assert found["fixed"] == ["ab", "cd"]
     assert [*map(str, found["known"])] == [str(2**60 + 1), str(2**60 + 2)]
