@@ -85,7 +85,7 @@ def test_hints_name_only_options_that_the_command_has():
     for path in GOLDEN.iterdir():
         for hint in re.findall(r"(?m)^  hint: (.*)$", path.read_text()):
             # after the name of another command, options are those of that command
-            names = re.split(rf"\bresvm ({'|'.join(COMMANDS)})\b", f"resvm {path.stem} {hint}")
+            names = re.split(rf"\b({'|'.join(COMMANDS)})\b", f"{path.stem} {hint}")
             for command, text in zip(names[1::2], names[2::2], strict=True):
                 options = {word for each in commands[command].params for word in each.opts}
                 named = set(re.findall(OPTION, text))

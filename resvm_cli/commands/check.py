@@ -157,10 +157,10 @@ def _check_file(
             n_bad += 1
             bad[most - 1 :] = ["; ".join(texts)]
     for (column, problem), places in cells.items():
-        rows = "1 row" if len(places) == 1 else f"{len(places):,} rows"
+        counted = "1 row" if len(places) == 1 else f"{len(places):,} rows"
         more = ", ..." if len(places) > SHOWN_CELLS else ""
         shown = ", ".join(places[:SHOWN_CELLS]) + more
-        bad.append(f"{name}: column '{column}': {problem} in {rows}: {shown}")
+        bad.append(f"{name}: column '{column}': {problem} in {counted}: {shown}")
     if not summary.n_rows and not bad:
         n_bad, bad = 1, [f"{name}: no rows"]
     n_rows, n_nonzeros = summary.n_rows, summary.n_nonzeros

@@ -343,7 +343,7 @@ def fitted_classes(
         raise ModelError(
             "the model cannot estimate probabilities because it has no out-of-bag values:"
             f" {method} trains every member on all of P",
-            "use `method='resvm'`",
+            "train another model: resvm train `method='resvm'`",
         )
     from resvm_cli.metrics.class_mixture import ClassMixture  # imports scipy, which is slow
 

@@ -96,7 +96,7 @@ def feature_importance(
     if not auc_drops:
         raise DataError(
             "importance is measured out of bag, but every member has seen almost all of P",
-            "use `method='resvm'`, which resamples P, smaller bags (`n_pos`) or a larger P",
+            "use a larger P, or a model that resamples P: resvm train `method='resvm'`",
         )
     table = np.array(auc_drops)
     means = np.average(table, axis=0, weights=weights)

@@ -207,7 +207,7 @@ def load_out_of_bag(path: str, manifest: dict[str, Any], *, of_positives: bool =
         raise ModelError(
             f"{path}: contains no out-of-bag values for known positives:"
             f" {manifest['method']} trains every member on all of P",
-            "use `method='resvm'`, or set `threshold` to a number",
+            "set `threshold` to a number, or train another model: resvm train `method='resvm'`",
         )
     name = f"{path}/{OUT_OF_BAG}"
     text = read_verified(name, entry)

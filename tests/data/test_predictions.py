@@ -166,7 +166,7 @@ def test_a_ranked_row_without_a_value_is_refused_with_advice(text, message, with
     (tmp_path / "p").write_bytes(text)
     with pytest.raises(DataError, match=message) as caught:
         read_predictions(str(tmp_path / "p"), with_ids=with_ids)
-    assert "use more members" in str(caught.value.hint)
+    assert "train with more members" in str(caught.value.hint)
 
 
 def test_blank_lines_and_quoted_fields_do_not_shift_the_ids_of_a_table(tmp_path):

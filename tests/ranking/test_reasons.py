@@ -48,7 +48,7 @@ def test_the_ranking_on_stdout_stays_as_it_is_and_reasons_add_up(problem, resvm,
 
 def test_json_holds_the_same_and_jobs_and_stored_models_do_not_change_it(problem, resvm, tmp_path):
     asked = ("--why", 70, "--json", "-q")
-    ran = resvm(*quick(problem, *asked, "-j", 1, "-o", tmp_path / "m"))
+    ran = resvm(*quick(problem, *asked, "-j", 1, "--save-model", tmp_path / "m"))
     assert ran.code == 0, ran.err
     found = json.loads(ran.out)["why"]
     assert len(found) == 70
@@ -117,7 +117,7 @@ def test_reasons_of_a_mixed_model_are_rows_and_features(problem, resvm, tmp_path
     (tmp_path / "best.json").write_text(json.dumps(described(MIXED, "standard")))
     common = ["rank", *data_arguments(problem), "--params", tmp_path / "best.json"]
     asked = ("--why", 8, "--why-out", tmp_path / "why")
-    ran = resvm(*common, *asked, "-o", tmp_path / "m")
+    ran = resvm(*common, *asked, "--save-model", tmp_path / "m")
     assert ran.code == 0, ran.err
     values = [float(line.split("\t")[3]) for line in ran.out.decode().splitlines()[1:9]]
     reasons = told(tmp_path / "why")
