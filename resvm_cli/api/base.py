@@ -407,12 +407,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         else:
             rows = TrainingRows(data.positives, part.unlabeled, part.drawn, data.groups())
             mask = UnseenMask(part.problems, rows)
-            scorer = OutOfBagScorer(self._predictor, mask, n_pos, rule, run, to_rank=False)
+            scorer = OutOfBagScorer(self._predictor, mask, rule, run, to_rank=False)
             if plan.method == "resvm":
-                known, numbers = scorer.positives(data.positives, None), order[:n_pos]
+                known, numbers = scorer.score("P", [data.positives], 0, n_pos), order[:n_pos]
                 values[numbers], members[numbers] = known.values, known.n_members
-            blocks = iter([*data.unlabeled(), data.negatives])
-            others = scorer.unlabeled(blocks, plan.rows_unl + plan.rows_neg, None)
+            blocks = [*data.unlabeled(), data.negatives]
+            others = scorer.score("U", blocks, n_pos, plan.rows_unl + plan.rows_neg)
             values[order[n_pos:]], members[order[n_pos:]] = others.values, others.n_members
         self.oob_decision_values_, self.oob_members_ = values, members
 

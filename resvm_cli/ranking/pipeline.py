@@ -37,7 +37,6 @@ from resvm_cli.ranking.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.ranking.scores import (
     MemberResamples,
     OutOfBagScorer,
-    OutOfBagScores,
     n_resamples,
     ranking_threads,
 )
@@ -203,7 +202,7 @@ def rank_on(
     ensemble, rule = stored.ensemble, stored.decision.rule
     mask, predictor = UnseenMask(problems, rows), Predictor(ensemble)
     within = replace(run, jobs=ranking_threads(plan, data, run))
-    scorer = OutOfBagScorer(predictor, mask, len(data.positives), rule, within)
+    scorer = OutOfBagScorer(predictor, mask, rule, within)
     result = _ranked(wanted, data, plan, stored, scorer, run, tested)
     result = replace(result, model=model or target)
     if wanted.importance and plan.method == "resvm" and not ensemble.is_precomputed:
@@ -230,8 +229,16 @@ def _ranked(
     run: Run,
     tested: Outcomes | None,
 ) -> RankResult:
-    known, unlabeled, n_resampled = _scored_sets(wanted, data, plan, scorer)
-    workers = scorer.run.threads()
+    n_pos, lists_known = plan.rows_pos, wanted.audit or wanted.page
+    n_rows = n_pos if wanted.audit else plan.rows_unl
+    resamples = MemberResamples(plan.n_models, n_resamples(n_rows), plan.seed)
+    known = None
+    if plan.method == "resvm":
+        redrawn = resamples if lists_known else None
+        known = scorer.score("P", [data.positives], 0, n_pos, redrawn)
+    redrawn = None if wanted.audit else resamples
+    unlabeled = scorer.score("U", data.unlabeled(), n_pos, plan.rows_unl, redrawn)
+    ids, workers = data.ids(), scorer.run.threads()
 
     def fitted() -> ClassMixture | None:
         if known is None:
@@ -247,14 +254,21 @@ def _ranked(
             sampled=not plan.rows_neg,  # with known negatives, P contains tested rows
         )
 
-    def listed() -> tuple[Listing, Listing | None]:
+    def listed() -> tuple[Listing | None, Listing | None]:
+        """Return the list of U and that of P, as far as they are shown, before estimates."""
         others = max(1, workers - 1)  # the fit takes one thread
-        return _listings(wanted, data.ids(), plan, known, unlabeled, others)
+        audited = listing = None
+        if known is not None and lists_known:
+            audited = rank_rows(ids[:n_pos], known, known=True, workers=others)
+        if not wanted.audit:
+            listing = rank_rows(ids[n_pos:], unlabeled, known=False, first=n_pos, workers=others)
+        return listing, audited
 
     classes, (listing, audited) = parallel.both(fitted, listed, workers)
     if audited is not None:
         audited = add_estimates(audited, classes, known=True)
-    if wanted.audit and audited is not None:
+    if listing is None:
+        assert audited is not None
         listing = audited
     elif known is not None:
         listing = add_estimates(listing, classes, known=False)
@@ -272,7 +286,8 @@ def _ranked(
         )
     negatives = None
     if wanted.fdr is not None and plan.rows_neg:
-        negatives = scorer.known_negatives(data.negatives, plan.rows_pos + plan.rows_unl)
+        first = n_pos + plan.rows_unl
+        negatives = scorer.score("the known negatives", [data.negatives], first, plan.rows_neg)
     estimate = None
     if known is not None or negatives is not None:
         listing, estimate, warnings = apply_fdr_estimate(listing, classes, negatives, wanted.fdr)
@@ -290,44 +305,10 @@ def _ranked(
         n_listed,
         n_unscored,
         n_suspects=None if classes is None else classes.n_false(),
-        resamples=n_resampled,
+        resamples=resamples.count,
         recovery=None if known is None else Recovery.from_values(known, unlabeled),
         fdr_estimate=estimate,
         known=audited if wanted.page else None,
         histogram=histogram,
         notes=tuple(run.notes),
     )
-
-
-def _scored_sets(
-    wanted: RankingParameters, data: PUData, plan: Plan, scorer: OutOfBagScorer
-) -> tuple[OutOfBagScores | None, OutOfBagScores, int]:
-    """Return the scores of P (None if it cannot be scored) and U, and the number of resamples."""
-    n_listed = plan.rows_pos if wanted.audit else plan.rows_unl
-    resamples = MemberResamples(plan.n_models, n_resamples(n_listed), plan.seed)
-    known = None
-    if plan.method == "resvm":
-        known = scorer.positives(data.positives, resamples if wanted.audit or wanted.page else None)
-    unlabeled = scorer.unlabeled(
-        data.unlabeled(), plan.rows_unl, None if wanted.audit else resamples
-    )
-    return known, unlabeled, resamples.count
-
-
-def _listings(
-    wanted: RankingParameters,
-    ids: list[str],
-    plan: Plan,
-    known: OutOfBagScores | None,
-    unlabeled: OutOfBagScores,
-    workers: int,
-) -> tuple[Listing, Listing | None]:
-    """Return the requested list, and the audit of P if it is shown, before estimates are added."""
-    audited, n_pos = None, plan.rows_pos
-    if known is not None and (wanted.audit or wanted.page):
-        audited = rank_rows(ids[:n_pos], known, known=True, workers=workers)
-    if wanted.audit:
-        assert audited is not None
-        return audited, audited
-    listing = rank_rows(ids[n_pos:], unlabeled, known=False, first=n_pos, workers=workers)
-    return listing, audited

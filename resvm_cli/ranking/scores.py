@@ -8,7 +8,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -79,34 +79,19 @@ class OutOfBagScorer:
 
     predictor: Predictor
     unseen_mask: UnseenMask
-    n_positives: int
     rule: RuleName
     run: Run
     to_rank: bool = True  # break ties, and give a value to rows of U that every member has seen
 
-    def positives(self, rows: Rows, resamples: MemberResamples | None) -> OutOfBagScores:
-        """Score the rows of P."""
-        return self._score(iter([rows]), len(rows), 0, resamples, "P")
-
-    def unlabeled(
-        self, blocks: Iterator[Rows], n_rows: int, resamples: MemberResamples | None
-    ) -> OutOfBagScores:
-        """Score all rows of U, given in order."""
-        return self._score(blocks, n_rows, self.n_positives, resamples, "U")
-
-    def known_negatives(self, rows: Rows, first: int) -> OutOfBagScores:
-        """Score the known negatives, which are numbered from ``first``."""
-        return self._score(iter([rows]), len(rows), first, None, "the known negatives")
-
-    def _score(
+    def score(
         self,
-        blocks: Iterator[Rows],
-        n_rows: int,
-        first: int,
-        resamples: MemberResamples | None,
         name: str,
+        blocks: Iterable[Rows],
+        first: int,
+        n_rows: int,
+        resamples: MemberResamples | None = None,
     ) -> OutOfBagScores:
-        """Score rows of the set ``name``; the first row is number ``first`` of all rows."""
+        """Score the rows of P, U or known negatives; ``first`` is the number of the first row."""
         scores = OutOfBagScores(
             np.empty(n_rows),
             np.empty(n_rows),
@@ -152,7 +137,7 @@ class OutOfBagScorer:
         return scores
 
 
-def _tasks(blocks: Iterator[Rows], n_rows: int, n_models: int) -> Iterator[tuple[int, Rows]]:
+def _tasks(blocks: Iterable[Rows], n_rows: int, n_models: int) -> Iterator[tuple[int, Rows]]:
     """Yield blocks sized for the number of members, each with the number of its first row."""
     most = min(CELLS_AT_ONCE // n_models, n_rows // MIN_TASKS)
     most = max(1, most // BLOCK_ROWS) * BLOCK_ROWS
