@@ -47,7 +47,7 @@ methods.json    tune {PU} -v 2 --n-models 5 --trials 4 --search random --method 
     --no-extend -o methods --json
 rank.json       rank {MORE} --no-auto --why 2 --top 9 --html page.html --json
 rank-linear.json rank {PU} --no-auto -t linear --top 9 --json
-list.json       rank {MORE} --no-auto --fdr 0.4 --json
+list.json       rank {MORE} --no-auto --contamination-unl 0.2 --fdr 0.4 --json
 calibrated.json rank {MORE} --no-auto -N data/unl.svm --fdr 0.99 --json
 next.json       rank {PU} --no-auto --next 8 --json
 audit.json      rank {MORE} --no-auto --audit --json

@@ -281,9 +281,10 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
     rows = []
     if (fraction := estimate.contamination_unl) is not None:
         if estimate.precision_is_known:
-            rows.append(("positives", f"{_percent(fraction)} of U, estimated"))
+            rows.append(("positives", f"{_percent(fraction)} of U"))
         else:
-            rows += [("positives", _unknown_text(estimate, fraction)), *_case_rows(estimate)]
+            rows.append(("positives", _unknown_text(estimate, fraction)))
+        rows += [*_case_rows(estimate), ("assuming", estimate.assumption)]
     if estimate.fdr is not None:
         text = f"{estimate.n_listed:,} rows"
         if estimate.precision is not None:
@@ -384,14 +385,15 @@ def _batch_text(batch: BatchSummary) -> str:
 
 
 def _case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
-    """Return a summary row: how many of the top rows would be positive, by fraction of U."""
-    depth = max((case.n_first for case in estimate.cases if case.n_first <= SHOWN_DEPTH), default=0)
-    cases = [case for case in estimate.cases if case.n_first == depth]
-    texts = [f"if {100 * case.contamination_unl:.0f}%, {case.n_positive:.0f}" for case in cases]
-    if not texts:
-        return []
-    texts[0] = texts[0].replace(",", " of U is positive,") + f" of the first {depth}"
-    return [("expected", "; ".join(texts))]
+    """Return summary rows: how many of the first rows would be positive, by fraction of U."""
+    by_fraction: dict[float, list[str]] = {}
+    for case in estimate.cases:
+        text = f"{case.n_positive:.0f} ({case.low:.0f} to {case.high:.0f}) of {case.n_first}"
+        by_fraction.setdefault(case.contamination_unl, []).append(text)
+    rows = [(f"if {100 * b:g}%", ", ".join(texts)) for b, texts in by_fraction.items()]
+    if rows:
+        rows.insert(0, ("expected", "positive among the first rows, if this fraction of U is:"))
+    return rows
 
 
 def _why_no_suspects(estimate: FdrEstimate | None) -> str:

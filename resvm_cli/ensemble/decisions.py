@@ -349,7 +349,7 @@ def fitted_classes(
 
     fractions = contamination_pos, contamination_unl
     sampled = not table.negative.any()
-    return ClassMixture.fit(*table.by(rule), *fractions, n_replicates=0, sampled=sampled)
+    return ClassMixture.fit(*table.by(rule), *fractions, sampled=sampled)
 
 
 def unknown_probability(classes: ClassMixture | None) -> ModelError | None:

@@ -1,84 +1,61 @@
-"""Model P and U as mixtures of a positive and a negative class, using only decision values.
+"""What out-of-bag values of P and U tell about the positives in U and the negatives in P.
 
 A fraction a of P is truly negative and a fraction b of U is truly positive. True positives have the
-same distribution of values in both sets, and so do true negatives. The log of the ratio of the two
-densities is assumed to increase linearly with the logit of a value's quantile in P and U combined,
-with equal weight for each set. Nothing else is assumed, so any increasing transformation of the
-values leaves the result unchanged. The EM algorithm fits a, b and the line (the exponential tilt of
-Anderson 1979 with unknown fractions, as in Qin 1999), and fits them again to bootstrap samples.
+same distribution of values in both sets, because P is a random sample of the positives, and so do
+true negatives. Let R be the fraction of P among the top rows and G that of U. Then G = b r + (1 -
+b) f and R = (1 - a) r + a f, where r and f are the fractions of all positives and of all negatives.
 
-A smaller b would explain the values equally well, because some rows of U that look positive may not
-be. The values do not reveal rho, the fraction of these rows that is positive. Rho is treated as
-random, and the more P and U overlap, the more it varies. If P and U overlap too much, no claim is
-made unless b is given or some rows of U were tested. Nor is a claim made if positives became known
-by testing the most promising rows: they score higher than the positives still in U, which the
-estimate of b would miss.
+If b is known, R gives the number of positives in a list, b |U| r, with binomial bounds, whatever
+the shape of the distributions. If it is not, only an upper bound follows: b is at most G / R,
+wherever the list ends. The bound is reached if some part of the list is pure, which no value tells.
+docs/method.md derives all this, and docs/quality.md shows how often it held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.metrics.intervals import TAIL, Interval, clopper_pearson, quantile
-from resvm_cli.metrics.mixture_fit import (
-    BinnedValues,
-    Fits,
-    first_fits,
-    joined_fits,
-    resampled_fits,
-    wilson_bounds,
-)
+from resvm_cli.metrics.intervals import Interval, clopper_pearson, wilson_bounds
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct
 
-# Minimum numbers of values for a fit.
+# Minimum numbers of values for an estimate.
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
-REPLICATES = 200
-WIDENING = 1.3  # widens bounds, because the line is only a model
-MIN_AREA = 0.65  # no claim if the ROC AUC of P against U is smaller
-AREA_FOR_FEW = 5.0  # divided by the number of known positives, and added to MIN_AREA
-OVERLAP_SPREAD = 2.0  # of rho, per unit of overlap between the fitted classes
-ERROR_SPREAD = 3.0  # of rho, per standard error of the ROC AUC of P against U
-ERROR_OF_B = 0.0075  # the same error in b matters more if b is small
-LOW_TAIL = 0.05  # tail probability of lower bounds on precision and b
-MAX_DEPTHS = 300
-CANDIDATES = 10  # per resample; those that agree with tested rows are kept
-FLAT = 10  # every tenth candidate gives all rows the same chance, whatever their values
+# Constants marked * were chosen by experiments/quality/estimates.py; docs/quality.md has the rates.
+MIN_AREA = 0.65  # no claim without b if the ROC AUC of P against U is smaller *
+AREA_FOR_FEW = 5.0  # divided by the number of known positives, and added to MIN_AREA *
+MOST = 0.5  # of U; larger bounds are named as a possible reason for overlap
+LEAST_PURITY = 0.5  # without b, lower bounds assume that the purest part is half positive *
+OUTSIDE = 0.02  # probability beyond either bound; 0.025 would be 95% if P and U were exchangeable *
+CAUTION = 0.1  # a list is chosen by this quantile of its number of positives *
+FIRST_SHARE = 0.2  # of U: a is estimated from at least this much of the end of the list *
+DRAWS = 400
+MAX_DEPTHS = 150
+STATED_DEPTHS = (10, 20, 50, 100, 200, 500)
+# Candidates that tested rows choose from: values of b, and how far the chances of all rows are
+# moved toward b. One candidate in ten gives all rows the same chance, whatever their values.
+FRACTIONS_OF_U = 40
+EVENNESS = (0.0, 0.1)  # *
+FLAT = 0.1  # *
 MIN_TESTED = 20  # tested rows needed for bounds from counts alone
+# Fractions of U and lengths of a list, for the table of what would follow.
+SUPPOSED = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+SUPPOSED_DEPTHS = (10, 50, 100)
 
 
 @dataclass(frozen=True, eq=False)
 class IntervalsByDepth:
-    """A value with bounds at each depth of a list; the bounds are nan without replicates."""
+    """A value with bounds at each depth of a list."""
 
     value: FloatArray
     low: FloatArray
     high: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class _RhoFactors:
-    """How resamples may differ from the truth, which the values alone do not reveal.
-
-    If b is estimated, only a fraction rho of the fitted positives in U is positive: a row's chance
-    is rho times its fitted chance. If b is given, only the order is in doubt: a row's chance is tau
-    times its fitted chance plus 1 - tau times the mean chance. The other factor is 1.
-    """
-
-    rho: FloatArray
-    tau: FloatArray
-
-    def apply(self, chances: FloatArray, counts: FloatArray) -> FloatArray:
-        """Apply rho and tau to chances (resamples x bins); ``counts`` is rows per bin."""
-        mean = (chances @ counts / counts.sum())[:, None]
-        result: FloatArray = self.rho * (mean + self.tau * (chances - mean))
-        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,45 +80,47 @@ class RankedOutcomes:
         error = np.sqrt(1 / (12 * len(self.depths)))
         return bool(abs(self.depths.mean() / n_unl - 0.5) < 2 * error)
 
-    def bins(self, binned: BinnedValues) -> IntArray:
-        """Return the bins of the tested rows, highest first."""
-        ends = np.cumsum(binned.unlabeled[::-1])
-        return np.searchsorted(ends, self.depths, "left")
-
-    def bounds(
-        self, chances: FloatArray, binned: BinnedValues, lengths: IntArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return expected precision and bounds, given the chances of rows that were not tested."""
-        counts = binned.unlabeled[::-1]
-        n_tested = np.searchsorted(self.depths, lengths, "right")
-        n_found = np.concatenate([[0], np.cumsum(self.positive)])[n_tested]
-        own = np.cumsum(chances[:, self.bins(binned)], axis=1)
-        own = np.concatenate([np.zeros((len(chances), 1)), own], axis=1)[:, n_tested]
+    def drawn(
+        self, chances: FloatArray, lengths: IntArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, IntArray]:
+        """Return the expected positives in lists, and draws, given chances between lengths."""
+        n_tested, n_found = self._counts(lengths)
+        of_tested = chances[:, np.searchsorted(lengths, self.depths)]
+        of_tested = np.cumsum(np.concatenate([np.zeros((len(chances), 1)), of_tested], 1), axis=1)
+        totals = np.cumsum(chances * np.diff(lengths, prepend=0), axis=1)
         rest = lengths - n_tested
-        totals = lengths * _means(chances, counts, lengths.astype(float))
-        means = np.clip((totals - own) / np.maximum(rest, 1), 0.0, 1.0)
-        expected = (n_found + rest * means.mean(axis=0)) / lengths
-        low, high = _bounds(expected, (n_found + rng.binomial(rest, means)) / lengths)
-        if self.is_sample(int(counts.sum())):
-            for index in np.flatnonzero(n_tested >= MIN_TESTED).tolist():
-                found = clopper_pearson(int(n_found[index]), int(n_tested[index]))
-                low[index] = (n_found[index] + rest[index] * found.low) / lengths[index]
-                high[index] = (n_found[index] + rest[index] * found.high) / lengths[index]
-        return np.clip(expected, low, high), low, high
+        means = np.clip((totals - of_tested[:, n_tested]) / np.maximum(rest, 1), 0.0, 1.0)
+        return n_found + rest * means.mean(axis=0), n_found + rng.binomial(rest, means)
+
+    def _counts(self, lengths: IntArray) -> tuple[IntArray, IntArray]:
+        """Return how many rows of each list were tested, and how many of these are positive."""
+        n_tested = np.searchsorted(self.depths, lengths, "right")
+        return n_tested, np.concatenate([[0], np.cumsum(self.positive)])[n_tested]
+
+    def bounds_from_sample(self, lengths: IntArray, low: FloatArray, high: FloatArray) -> None:
+        """Replace bounds by those of the tested rows alone where they are a sample of a list."""
+        if not self.is_sample(int(lengths[-1])):
+            return
+        n_tested, n_found = self._counts(lengths)
+        for index in np.flatnonzero(n_tested >= MIN_TESTED).tolist():
+            found = clopper_pearson(int(n_found[index]), int(n_tested[index]))
+            rest = lengths[index] - n_tested[index]
+            low[index], high[index] = n_found[index] + rest * np.array([found.low, found.high])
 
 
 @dataclass(frozen=True, eq=False)
 class ClassMixture:
-    """The fitted mixture of positives and negatives."""
+    """P and U as mixtures of two classes, by the depths of P in the list of U."""
 
-    binned: BinnedValues
-    fitted: Fits  # one fit if a is given; else one with a estimated and one with a = 0
-    weights: FloatArray  # the Akaike weight of each fit
-    resampled: Fits | None
-    factors: _RhoFactors | None  # one per resample
+    depths: IntArray  # lengths of a list of U, ascending; the last is all of U
+    values: FloatArray  # of the last row of each list
+    n_above: FloatArray  # known positives above that row; tied ones in proportion
+    n_pos: int
+    area: float  # ROC AUC of P against U
+    below: FloatArray  # fraction of U below each row of P, lowest first
     tested: RankedOutcomes | None
-    a: float | None  # None: estimated
-    b: float | None  # None: estimated
+    a: float | None  # None: not given
+    b: float | None
     seed: int
     sampled: bool  # whether P is assumed to be a random sample of all positives
 
@@ -152,67 +131,37 @@ class ClassMixture:
         unlabeled: FloatArray,
         a: float | None = None,
         b: float | None = None,
-        n_replicates: int = REPLICATES,
         seed: int = 0,
         tested: RankedOutcomes | None = None,
         *,
         sampled: bool = True,
     ) -> ClassMixture | None:
-        """Fit the mixture, with a and b unless given; return None if there are too few values."""
-        if len(positives) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
+        """Count P above some rows of U; return None if there are too few values."""
+        n_pos, n_unl = len(positives), len(unlabeled)
+        if n_pos < MIN_POSITIVES or n_unl < MIN_UNLABELED:
             return None
-        binned = BinnedValues.from_values(positives, unlabeled)
-        if tested is not None:
-            n_replicates = max(n_replicates, REPLICATES)
-        found = replace(cls._first(binned, a, [b], seed, tested)[0], sampled=sampled)
-        if not n_replicates or not found.precision_is_known:
-            return found
-        rng = randomness.generator(seed, randomness.MIXED_CLASSES)
-        n_first = round(float(found.weights[0]) * n_replicates)
-        sizes = (n_first, n_replicates - n_first)
-        parts = [
-            resampled_fits(binned, found.fitted.take(np.array([index])), some, b, size, rng)
-            for index, (some, size) in enumerate(zip(_choices(a), sizes, strict=False))
-            if size
-        ]
-        found = replace(found, resampled=joined_fits(parts))
-        return (
-            found._with_random_rho() if tested is None else found._conditioned_on_outcomes(tested)
-        )
+        known, others = np.sort(positives), np.sort(unlabeled)
+        grid = np.round(np.geomspace(1, n_unl, MAX_DEPTHS)).astype(np.int64)
+        depths = distinct(np.concatenate([grid, [some for some in STATED_DEPTHS if some < n_unl]]))
+        values = others[n_unl - depths]
+        under, up_to = (np.searchsorted(known, values, side) for side in ("left", "right"))
+        first, last = (np.searchsorted(others, values, side) for side in ("left", "right"))
+        part = (depths - (n_unl - last)) / (last - first)  # of the rows of U with this value
+        n_above = n_pos - up_to + (up_to - under) * part
+        below = (
+            np.searchsorted(others, known, "left") + np.searchsorted(others, known, "right")
+        ) / (2 * n_unl)
+        area = float(below.mean())
+        return cls(depths, values, n_above, n_pos, area, below, tested, a, b, seed, sampled)
 
-    @classmethod
-    def _first(
-        cls,
-        binned: BinnedValues,
-        a: float | None,
-        fractions: Sequence[float | None],
-        seed: int,
-        tested: RankedOutcomes | None = None,
-    ) -> list[ClassMixture]:
-        """Fit the mixture for each b, without bounds; either all b are given or none."""
-        fits = first_fits(binned, _choices(a), fractions)
-        likelihoods = np.array([fit.log_likelihoods(binned) for fit in fits])
-        if len(fits) > 1:
-            likelihoods[0] -= 1.0  # as in AIC: an estimated a is one more parameter
-        weights = np.exp(likelihoods - likelihoods.max(axis=0))
-        weights /= weights.sum(axis=0)
-        found = []
-        for index, some in enumerate(fractions):
-            own = joined_fits([fit.take(np.array([index])) for fit in fits])
-            found.append(
-                cls(binned, own, weights[:, index], None, None, tested, a, some, seed, True)
-            )
-        return found
-
-    def with_b(self, fractions: Sequence[float]) -> list[ClassMixture]:
-        """Return mixtures for the same values and each of these b, without bounds."""
-        return self._first(self.binned, self.a, fractions, self.seed)
+    @property
+    def n_unl(self) -> int:
+        return int(self.depths[-1])
 
     @property
     def separable(self) -> bool:
-        """Whether the values determine a and b: P is a random sample, and far enough from U."""
-        least = MIN_AREA + AREA_FOR_FEW / float(self.binned.positives.sum())
-        return self.sampled and self.binned.area >= least
+        """Whether the values alone support a claim: P is a random sample, far enough from U."""
+        return self.sampled and self.area >= MIN_AREA + AREA_FOR_FEW / self.n_pos
 
     @property
     def precision_is_known(self) -> bool:
@@ -224,234 +173,211 @@ class ClassMixture:
         """The reason why no claim is made, as a clause."""
         if not self.sampled:
             return "positives found by tests are not a random sample of all positives"
-        if self.binned.area < MIN_AREA:
+        if self.max_b > MOST:
+            return "P and U overlap too much, as they do if most of U is positive"
+        if self.area < MIN_AREA:
             return "P and U overlap too much"
-        n_pos = self.binned.positives.sum()
-        return f"P and U overlap too much for only {n_pos:,.0f} known positives"
+        return f"P and U overlap too much for only {self.n_pos:,} known positives"
+
+    @cached_property
+    def _recall(self) -> FloatArray:
+        """R at each depth: the least concave majorant, as precision never rises down the list."""
+        counts = np.concatenate([[0.0], self.n_above[:-1], [self.n_pos]])
+        depths = np.concatenate([[0], self.depths])
+        corners = [0]
+        for point in range(1, len(depths)):
+            while len(corners) > 1:
+                (x, other), (y, above) = depths[corners[-2:]], counts[corners[-2:]]
+                if (above - y) * (depths[point] - x) > (counts[point] - y) * (other - x):
+                    break
+                corners.pop()
+            corners.append(point)
+        recall: FloatArray = np.interp(self.depths, depths[corners], counts[corners]) / self.n_pos
+        return recall
 
     @property
-    def spread(self) -> float:
-        """How much rho varies: rho is u to this power, where u is uniform between 0 and 1.
-
-        It grows with the overlap of the fitted classes, 1 minus their ROC AUC, which follows from
-        that of P against U: (1 - a - b) (AUC - 1/2) + 1/2, and with the error of the latter.
-        """
-        area = self.binned.area
-        if self.b is not None:
-            return 0.5 * (1 - area)
-        a, b = (float((self.weights @ fitted).item()) for fitted in (self.fitted.a, self.fitted.b))
-        of_classes = min(1.0, 0.5 + (area - 0.5) / max(0.05, 1 - a - b))
-        of_overlap = OVERLAP_SPREAD * (1 - of_classes) + ERROR_SPREAD * self.binned.area_error
-        return max(0.02, of_overlap) + ERROR_OF_B / max(b, 0.02)
-
-    def _rho_factors(self, size: int) -> _RhoFactors:
-        order = randomness.shuffled(randomness.run_bits(self.seed, randomness.RHO), size)
-        spread = ((order + 0.5) / size)[:, None] ** self.spread
-        ones = np.ones((size, 1))
-        return _RhoFactors(spread, ones) if self.b is None else _RhoFactors(ones, spread)
-
-    def _with_random_rho(self) -> ClassMixture:
-        assert self.resampled is not None
-        return replace(self, factors=self._rho_factors(len(self.resampled.a)))
-
-    def _conditioned_on_outcomes(self, tested: RankedOutcomes) -> ClassMixture:
-        """Select resamples in proportion to the likelihood of the tested rows' outcomes."""
-        assert self.resampled is not None
-        size = CANDIDATES * len(self.resampled.a)
-        fits, factors = self.resampled.take(np.arange(size) // CANDIDATES), self._rho_factors(size)
-        if self.b is None:
-            number = np.arange(size)[:, None]
-            flat = number % FLAT == 0
-            b = np.where(flat, (number + 0.5) / size, fits.b)
-            fits = Fits(fits.a, b, *(np.where(flat, 0.0, x) for x in (fits.intercept, fits.slope)))
-        chances = factors.apply(self._chances(fits), self.binned.unlabeled[::-1])
-        of_rows = np.clip(chances[:, tested.bins(self.binned)], 1e-6, 1 - 1e-6)
-        outcomes = np.where(tested.positive, np.log(of_rows), np.log(1 - of_rows)).sum(axis=1)
-        reached = np.cumsum(np.exp(outcomes - outcomes.max()))
-        wanted = (np.arange(2 * REPLICATES) + 0.5) / (2 * REPLICATES)
-        rows = np.searchsorted(reached, wanted * reached[-1])
-        factors = _RhoFactors(factors.rho[rows], factors.tau[rows])
-        return replace(self, resampled=fits.take(rows), factors=factors)
-
-    def _chances(self, fits: Fits) -> FloatArray:
-        """Return the chance that a row of U is positive (fits x bins, highest bin first)."""
-        own = fits.hidden_positives(fits.ratios(self.binned.logits[::-1]))
-        if self.b is None:
-            return own
-        return _scaled_to_mean(own, self.binned.unlabeled[::-1], self.b)
-
-    @property
-    def contamination_pos(self) -> Interval:
-        """a: the fraction of P that is truly negative."""
-        return self._parameter("a", self.a is not None)
+    def max_b(self) -> float:
+        """The largest possible b: U has at least b times P's fraction of rows above any row."""
+        of_pos = wilson_bounds(self.n_above, self.n_pos)[0]
+        of_unl = wilson_bounds(self.depths.astype(np.float64), self.n_unl)[1]
+        return float(min(1.0, (of_unl / np.maximum(of_pos, 1e-9)).min()))
 
     @property
     def contamination_unl(self) -> Interval:
         """b: the fraction of U that is truly positive."""
-        return self._parameter("b", self.b is not None)
-
-    def _parameter(self, name: str, known: bool) -> Interval:
-        value = float((self.weights @ getattr(self.fitted, name)).item())
-        if known:
-            return Interval(value, value, value)
-        if name == "b" and self.tested is not None:
-            whole = self.precision(int(self.binned.unlabeled.sum()))
+        if self.b is not None:
+            return Interval(self.b, self.b, self.b)
+        if self.tested is not None:
+            whole = self.precision(self.n_unl)
             return Interval(*(float(part[-1]) for part in vars(whole).values()))
         if not self.separable:
-            most = self.binned.max_b if name == "b" and self.sampled else 1.0
-            return Interval(np.nan, 0.0, most)
-        shrunk = value * (1 - min(1.0, 0.5 * self.spread)) if name == "b" else value
-        if self.resampled is None or self.factors is None:
-            return Interval(shrunk, shrunk, shrunk)
-        replicates = getattr(self.resampled, name)
-        low, high = (float(bound[0]) for bound in _bounds(np.array([value]), replicates))
-        if name == "b":
-            low = min(shrunk, float(quantile((self.factors.rho * replicates).ravel(), LOW_TAIL)))
-        return Interval(shrunk, low, high)
+            return Interval(np.nan, 0.0, self.max_b if self.sampled else 1.0)
+        most = self.max_b
+        if_pure = min(most, 1 / float(self.n_unl * self._recall[0]))  # the steepest part is first
+        return Interval(if_pure, LEAST_PURITY * if_pure, most)
 
     @cached_property
-    def _bin_probabilities(self) -> FloatArray:
-        """The expected chance that a row of U is positive, by bin, highest first."""
-        if self.tested is not None:
-            assert self.resampled is not None
-            assert self.factors is not None
-            chances = self._chances(self.resampled)
-            mean: FloatArray = self.factors.apply(chances, self.binned.unlabeled[::-1]).mean(axis=0)
-            return mean
-        return self._shrunk(min(1.0, 0.5 * self.spread))
+    def contamination_pos(self) -> Interval:
+        """a: the fraction of P that is truly negative."""
+        if self.a is not None:
+            return Interval(self.a, self.a, self.a)
+        if not self.sampled:
+            return Interval(np.nan, 0.0, 1.0)
+        # negatives are below any row of U at least as often as U itself
+        share = 1 - self.depths / self.n_unl
+        enough = share >= FIRST_SHARE
+        if not enough.any():
+            return Interval(np.nan, 0.0, 1.0)
+        n_below, share = self.n_pos - self.n_above[enough], share[enough]
+        bounds = wilson_bounds(n_below, self.n_pos)[1] / share
+        tightest = int(np.argmin(bounds))
+        most = min(1.0, float(np.ceil(bounds[tightest] * self.n_pos) / self.n_pos))
+        if not self.separable:
+            return Interval(np.nan, 0.0, most)
+        b = self.contamination_unl.value
+        value = float(n_below[tightest] / self.n_pos / share[tightest])
+        return Interval(min(most, value * (1 - b)), 0.0, most)
 
-    def _shrunk(self, fraction: float) -> FloatArray:
-        """Return the fitted chances by bin, moved by this fraction toward b, or toward 0."""
-        value = self.weights @ self._chances(self.fitted)
-        shrunk: FloatArray = value + fraction * ((self.b or 0.0) - value)
-        return shrunk
+    def _true_recall(self, recall: FloatArray, a: float, b: float) -> FloatArray:
+        """Return r, the fraction of all positives, for R and G of the two mixtures."""
+        if a == 0:
+            return recall
+        share = self.depths / self.n_unl
+        true = ((1 - b) * recall - a * share) / max(1 - a - b, 1e-9)
+        # an a that is possible but not given can only raise r
+        return np.clip(true if self.a is not None else np.maximum(true, recall), 0.0, 1.0)
+
+    def _expected(self, b: float) -> FloatArray:
+        """Return the expected number of positives in each list."""
+        recall = self._true_recall(self._recall, self.a or 0.0, b)
+        return np.minimum(b * self.n_unl * recall, self.depths)
+
+    def _drawn(self, b: float, a: float) -> IntArray:
+        """Draw numbers of positives in each list (draws x lists)."""
+        rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
+        above, below = self.n_above + 0.5, self.n_pos - self.n_above + 0.5  # Jeffreys' prior
+        recall = self._true_recall(rng.beta(above, below, (DRAWS, len(above))), a, b)
+        found = rng.binomial(round(b * self.n_unl), recall)
+        return np.minimum(found, self.depths)
+
+    def n_positive(self) -> IntervalsByDepth:
+        """Return the number of positives in the list of each depth."""
+        if self.tested is not None:
+            expected, draws = self._drawn_with_outcomes
+            low, high = _bounds(draws)
+            self.tested.bounds_from_sample(self.depths, low, high)
+            return IntervalsByDepth(np.clip(expected, low, high), low, high)
+        b, a = self.contamination_unl, self.contamination_pos
+        low = _bounds(self._drawn(b.low, self.a or 0.0))[0]
+        # without b, contamination of P makes the bound on b larger, and R smaller
+        high = _bounds(self._drawn(b.high, (self.a or 0.0) if self.b is None else a.high))[1]
+        high = np.maximum(low, high)
+        return IntervalsByDepth(np.clip(self._expected(b.value), low, high), low, high)
+
+    def what_if(self) -> Iterator[tuple[float, int, Interval]]:
+        """Yield how many of the first rows are positive for each possible fraction of U."""
+        if not self.sampled or self.b is not None or self.tested is not None:
+            return
+        for b in (some for some in SUPPOSED if some < self.max_b):
+            found = replace(self, b=b).n_positive()
+            for index in np.flatnonzero(np.isin(self.depths, SUPPOSED_DEPTHS)).tolist():
+                parts = (float(part[index]) for part in vars(found).values())
+                yield b, int(self.depths[index]), Interval(*parts)
+
+    @cached_property
+    def _candidates(self) -> FloatArray:
+        """Chances of rows of U (candidates x steps), as often as tested rows make them likely."""
+        assert self.tested is not None
+        some = (np.arange(FRACTIONS_OF_U) + 0.5) / FRACTIONS_OF_U
+        fractions = some * self.max_b if self.b is None else np.array([self.b])
+        curves = np.array([self._steps(b) for b in fractions.tolist()])
+        even = (some if self.b is None else fractions)[:, None]
+        parts = [(1 - part) * curves + part * fractions[:, None] for part in EVENNESS]
+        chances = np.concatenate([*parts, even + 0 * curves])
+        weights = np.repeat(
+            [(1 - FLAT) / len(EVENNESS), FLAT], [len(EVENNESS) * len(even), len(even)]
+        )
+        of_rows = chances[:, np.searchsorted(self.depths, self.tested.depths)]
+        of_rows = np.clip(of_rows, 1e-6, 1 - 1e-6)
+        outcomes = np.where(self.tested.positive, np.log(of_rows), np.log(1 - of_rows)).sum(axis=1)
+        reached = np.cumsum(weights * np.exp(outcomes - outcomes.max()))
+        chosen = np.searchsorted(reached, (np.arange(DRAWS) + 0.5) / DRAWS * reached[-1])
+        found: FloatArray = chances[chosen]
+        return found
+
+    @cached_property
+    def _drawn_with_outcomes(self) -> tuple[FloatArray, IntArray]:
+        assert self.tested is not None
+        rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
+        return self.tested.drawn(self._candidates, self.depths, rng)
+
+    def _steps(self, b: float) -> FloatArray:
+        """Return the chance that a row is positive, between each depth and the one before."""
+        steps = np.diff(self._expected(b), prepend=0.0) / np.diff(self.depths, prepend=0)
+        return np.minimum.accumulate(np.clip(steps, 0.0, 1.0))  # despite rounding errors
 
     def probability(self, values: FloatArray) -> FloatArray:
         """Return the chance that rows of U with these values are positive; nan if unknown."""
         if not self.precision_is_known:
             return np.full(len(values), np.nan)
-        bins = np.searchsorted(self.binned.edges, values, "right")
-        return self._bin_probabilities[::-1][bins]
-
-    def mean_precision(self, n_listed: int) -> FloatArray:
-        """Return the precision of the top 1, 2, ... rows of U, averaged over rho.
-
-        A list that is chosen for its precision must allow for every plausible rho. The mean of rho
-        is 1 / (1 + spread), which is less than its most plausible values.
-        """
-        if self.tested is not None or not self.precision_is_known:
-            return self.precision(n_listed).value
-        chances = self._shrunk(self.spread / (1 + self.spread))
-        depth = np.arange(1, n_listed + 1, dtype=np.float64)
-        means: FloatArray = _means(chances[None], self.binned.unlabeled[::-1], depth)[0]
-        return means
+        if self.tested is not None:
+            steps = self._candidates.mean(axis=0)
+        else:
+            steps = self._steps(self.contamination_unl.value)
+        found: FloatArray = steps[
+            np.minimum(np.searchsorted(-self.values, -values), len(steps) - 1)
+        ]
+        return found
 
     def precision(self, n_listed: int) -> IntervalsByDepth:
         """Return the fraction of positives in the top 1, 2, ... rows of U; nan if unknown."""
         if not self.precision_is_known:
             return IntervalsByDepth(*np.full((3, n_listed), np.nan))
-        counts = self.binned.unlabeled[::-1]
-        ends = np.concatenate([[0.0], np.cumsum(counts)])
-        depth = np.arange(1, n_listed + 1, dtype=np.float64)
-        value = _means(self._bin_probabilities[None], counts, depth)[0]
-        if self.resampled is None or self.factors is None:
-            return IntervalsByDepth(value, *np.full((2, n_listed), np.nan))
-        some, lengths = _depth_grid(n_listed)
-        rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
-        chances = self._chances(self.resampled)
-        uncertain = self.factors.apply(chances, counts)
+        depth, found = np.arange(1, n_listed + 1), self.n_positive()
+        parts = (np.interp(depth, self.depths, part / self.depths) for part in vars(found).values())
+        return IntervalsByDepth(*parts)
+
+    def n_listed(self, fdr: float) -> int:
+        """Return the length of the longest list with at most this fraction of negatives."""
         if self.tested is not None:
-            expected, low, high = self.tested.bounds(uncertain, self.binned, lengths, rng)
-            value = np.interp(depth, some, expected)
+            draws = self._drawn_with_outcomes[1]
         else:
-            # the number of positives in a list of a given length varies around its expectation
-            found = rng.binomial(lengths, _means(chances, counts, some)) / some
-            center = _means(self.weights[None] @ self._chances(self.fitted), counts, some)[0]
-            high = _bounds(center, found)[1]
-            found = rng.binomial(lengths, _means(uncertain, counts, some)) / some
-            low = quantile(found, LOW_TAIL)
-            if self.b is not None:
-                n_above = np.interp(some, ends, [0.0, *np.cumsum(self.binned.positives[::-1])])
-                least, most = wilson_bounds(n_above, self.binned.positives.sum())
-                clean = 1 - float(self.contamination_pos.value if self.separable else 0.0)
-                hidden = self.b * ends[-1] / some
-                # if the counts of known positives contradict the curve, they take precedence
-                low = np.where(center > hidden * most / clean, np.minimum(low, hidden * least), low)
-                above = np.minimum(1.0, hidden * most / clean)
-                high = np.where(center < hidden * least, np.maximum(high, above), high)
-        low, high = (np.interp(depth, some, bound) for bound in (low, high))
-        return IntervalsByDepth(value, np.minimum(low, value), np.maximum(high, value))
+            assert self.b is not None
+            draws = self._drawn(self.b, self.a or 0.0)
+        found = np.minimum(np.sort(draws, axis=0)[round(CAUTION * DRAWS)], draws.mean(axis=0))
+        depth = np.arange(1, self.n_unl + 1)
+        expected = np.interp(depth, self.depths, found / self.depths)
+        return int(np.flatnonzero(expected >= 1 - fdr - 1e-12).max(initial=-1)) + 1
 
     def expected_false(self, n_listed: int) -> IntervalsByDepth:
         """Return the expected number of negatives in the bottom 1, 2, ... rows of P."""
-        if self.a is None and not self.separable:
+        a, b = self.contamination_pos, self.contamination_unl
+        if np.isnan(a.value):
             return IntervalsByDepth(*np.full((3, n_listed), np.nan))
-        counts = self.binned.positives
+        some = distinct(np.round(np.geomspace(1, n_listed, MAX_DEPTHS))).astype(np.int64)
+        below, rng = self.below[some - 1], randomness.generator(self.seed, randomness.MIXED_CLASSES)
 
-        def chances(fits: Fits) -> FloatArray:
-            own = 1 - fits.true_positives(fits.ratios(self.binned.logits))
-            return own if self.a is None else _scaled_to_mean(own, counts, self.a)
+        def share(b: float) -> FloatArray:
+            """Return the fraction of all negatives this low, if all rows of U this low are."""
+            return np.minimum(1.0, below / max(1e-9, 1 - b))
 
-        depth = np.arange(1, n_listed + 1, dtype=np.float64)
-        value = self.weights @ _means(chances(self.fitted), counts, depth)
-        if self.resampled is None:
-            return IntervalsByDepth(value * depth, *np.full((2, n_listed), np.nan))
-        some, lengths = _depth_grid(n_listed)
-        rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
-        found = rng.binomial(lengths, _means(chances(self.resampled), counts, some)) / some
-        bounds = _bounds(np.interp(some, depth, value), found)
-        low, high = (np.interp(depth, some, bound) for bound in bounds)
-        return IntervalsByDepth(value * depth, low * depth, high * depth)
+        def count(a: float, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
+            found = rng.binomial(round(a * self.n_pos), chances, (DRAWS, len(some)))
+            return _bounds(np.minimum(found, some))
+
+        low, high = count(a.low, below)[0], count(a.high, share(b.high))[1]
+        value = np.minimum(a.value * self.n_pos * share(np.nan_to_num(b.value)), some)
+        depth, parts = np.arange(1, n_listed + 1), (np.clip(value, low, high), low, high)
+        return IntervalsByDepth(*(np.interp(depth, some, part) for part in parts))
 
     def n_false(self) -> int | None:
         """Return the expected number of negatives in P; None if it is unknown."""
-        if self.a is None and not self.separable:
-            return None
-        return round(self.contamination_pos.value * float(self.binned.positives.sum()))
+        a = self.contamination_pos.value
+        return None if np.isnan(a) else round(a * self.n_pos)
 
 
-def _means(chances: FloatArray, counts: FloatArray, depths: FloatArray) -> FloatArray:
-    """Return the mean chance of the first rows, up to each depth; ``counts`` is rows per bin."""
-    ends = np.concatenate([[0.0], np.cumsum(counts)])
-    sums = np.concatenate([np.zeros((len(chances), 1)), np.cumsum(counts * chances, axis=1)], 1)
-    last = np.clip(np.searchsorted(ends, depths), 1, len(counts))
-    part = (ends[last] - depths) / np.maximum(ends[last] - ends[last - 1], 1e-9)
-    totals = sums[:, last] - part * (sums[:, last] - sums[:, last - 1])
-    means: FloatArray = np.clip(totals / depths, 0.0, 1.0)
-    return means
-
-
-def _depth_grid(n_listed: int) -> tuple[FloatArray, IntArray]:
-    some = distinct(np.round(np.geomspace(1, max(1, n_listed), MAX_DEPTHS)))
-    return some, some.astype(np.int64)
-
-
-def _choices(a: float | None) -> list[float | None]:
-    """Return the values of a to fit: precision rises with a, so 0 is conservative."""
-    return [None, 0.0] if a is None else [a]
-
-
-def _scaled_to_mean(chances: FloatArray, counts: FloatArray, mean: float) -> FloatArray:
-    """Multiply the odds of all chances (fits x bins) by one factor to reach this mean.
-
-    A fraction that the user gives is used even if the values suggest a different one.
-    """
-    if not 0 < mean < 1:
-        return np.full_like(chances, mean)
-    logits = np.log(np.maximum(chances, 1e-15)) - np.log(np.maximum(1 - chances, 1e-15))
-    low, high = np.full((len(chances), 1), -80.0), np.full((len(chances), 1), 80.0)
-    for _ in range(50):
-        middle = (low + high) / 2
-        means = (counts / (1 + np.exp(-(logits + middle)))).sum(axis=1, keepdims=True)
-        above = means > mean * counts.sum()
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    found: FloatArray = 1 / (1 + np.exp(-(logits + (low + high) / 2)))
-    return found
-
-
-def _bounds(values: FloatArray, replicates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return widened percentile bounds from replicates (replicates x values), clipped to 0..1."""
-    low, high = (quantile(replicates, fraction, weibull=True) for fraction in (TAIL, 1 - TAIL))
-    below = WIDENING * np.maximum(values - low, 0.0)
-    above = WIDENING * np.maximum(high - values, 0.0)
-    return np.clip(values - below, 0.0, 1.0), np.clip(values + above, 0.0, 1.0)
+def _bounds(draws: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds of counts from draws (draws x counts): counts, never between two."""
+    tail = round(OUTSIDE * len(draws))
+    low, high = np.partition(draws, [tail, len(draws) - 1 - tail], axis=0)[[tail, -1 - tail]]
+    return low.astype(np.float64), high.astype(np.float64)

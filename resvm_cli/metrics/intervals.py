@@ -67,6 +67,15 @@ def clopper_pearson(count: int, total: int) -> Interval:
     return Interval(count / total, low, high)
 
 
+def wilson_bounds(counts: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
+    """Return Wilson's 95% bounds on binomial fractions."""
+    square = NORMAL_QUANTILE**2
+    middle = (counts + square / 2) / (total + square)
+    inner = np.maximum(counts * (total - counts), 0.0) / total  # counts may be rounded
+    width = np.sqrt(square * (inner + square / 4)) / (total + square)
+    return np.maximum(middle - width, 0.0), np.minimum(middle + width, 1.0)
+
+
 def roc_auc_interval(known: FloatArray, unlabeled: FloatArray) -> Interval:
     """Return the ROC AUC of known positives against U, with DeLong's interval."""
     above, below = placements(known, unlabeled), 1.0 - placements(unlabeled, known)

@@ -18,7 +18,7 @@ from resvm_cli.ensemble.importance import FeatureImportance, feature_importance
 from resvm_cli.ensemble.oob import TrainingRows, UnseenMask
 from resvm_cli.ensemble.plan import Plan
 from resvm_cli.errors import DataError, ParameterError
-from resvm_cli.metrics.class_mixture import REPLICATES, ClassMixture
+from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.parameters import Params, RankingParameters
 from resvm_cli.ranking.batch import BatchSummary, choose_batch
@@ -248,7 +248,6 @@ def _ranked(
             unlabeled.present,
             wanted.contamination_pos,
             wanted.contamination_unl,
-            REPLICATES,
             plan.seed,
             None if tested is None else tested.ranked(unlabeled),
             sampled=not plan.rows_neg,  # with known negatives, P contains tested rows

@@ -7,7 +7,7 @@ from their out-of-bag values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,17 +31,18 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-12
 TIE = 1e-9  # smaller differences are rounding errors, because the order of summation varies
-SUPPOSED = (0.01, 0.05, 0.1, 0.2, 0.4)  # fractions of U
-SUPPOSED_DEPTHS = (10, 20, 50, 100, 500)
+ASSUMPTION = "P is a random sample of the positives, apart from mislabeled rows"
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """How many of the top rows would be positive if this fraction of U were positive."""
+    """How many of the first rows are positive, with bounds, if this fraction of U is."""
 
     contamination_unl: float
     n_first: int
     n_positive: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -58,34 +59,29 @@ class FdrEstimate:
     fdr: float | None = None
     n_listed: int | None = None  # length of the list, if ``fdr`` is given
     precision: Interval | None = None  # precision of that list, unless p-values chose it
-    cases: tuple[WhatIf, ...] = ()  # empty if precision is stated
+    cases: tuple[WhatIf, ...] = ()  # empty if b or outcomes are given
     why_unknown: str = ""  # empty if precision is stated
+    assumption: str = ""  # what all of this rests on
 
     @classmethod
     def from_classes(cls, classes: ClassMixture | None) -> FdrEstimate:
         """Return the estimate before a list is chosen."""
         if classes is None:
             return cls(None, None, separable=False, precision_is_known=False)
-        fractions = classes.contamination_pos, classes.contamination_unl
-        found = cls(*fractions, classes.separable, classes.precision_is_known)
-        if classes.precision_is_known:
-            return found
-        cases = tuple(what_if(classes)) if classes.sampled else ()
-        return replace(found, cases=cases, why_unknown=classes.why_unknown)
-
-
-def what_if(classes: ClassMixture) -> Iterator[WhatIf]:
-    """Yield the expected numbers of positives for each fraction that the values of U allow."""
-    n_unl = int(classes.binned.unlabeled.sum())
-    most = min(classes.contamination_unl.high, 1 - (classes.a or 0.0))
-    fractions = [some for some in SUPPOSED if some < most]
-    depths = [some for some in SUPPOSED_DEPTHS if some <= n_unl]
-    if not fractions or not depths:
-        return
-    for b, supposed in zip(fractions, classes.with_b(fractions), strict=True):
-        precision = supposed.precision(depths[-1]).value
-        for depth in depths:
-            yield WhatIf(b, depth, round(depth * float(precision[depth - 1]), 1))
+        cases = tuple(
+            WhatIf(b, n_first, round(found.value, 1), found.low, found.high)
+            for b, n_first, found in classes.what_if()
+        )
+        known = classes.precision_is_known
+        return cls(
+            classes.contamination_pos,
+            classes.contamination_unl,
+            classes.separable,
+            known,
+            cases=cases,
+            why_unknown="" if known else classes.why_unknown,
+            assumption=ASSUMPTION,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,24 +173,24 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
 def cut_at_fdr(
     listing: Listing, estimate: FdrEstimate, classes: ClassMixture | None, fdr: float
 ) -> tuple[Listing, FdrEstimate]:
-    """Return the longest list whose expected false discovery rate is at most ``fdr``.
+    """Return the longest list that is expected to hold at most ``fdr`` false rows.
 
     With known negatives, the Benjamini-Hochberg procedure chooses this list.
     """
     if estimate.n_negatives is not None:
         chosen = listing.extra_columns[CONFORMAL[1]] <= fdr + ROUNDING
         return listing.where(chosen), replace(estimate, fdr=fdr, n_listed=int(chosen.sum()))
-    if estimate.contamination_unl is not None and not estimate.precision_is_known:
-        raise DataError(
-            f"the false discovery rate of a list is unknown: {estimate.why_unknown}",
-            "give `contamination_unl`, `tested` or `known_negatives`",
-        )
     length, reached = 0, None
     scored = listing.n_members > 0
     depths = np.cumsum(scored)
     if classes is not None:
-        expected = classes.mean_precision(int(depths.max(initial=0)))
-        length = int(np.flatnonzero(expected >= 1 - fdr - ROUNDING).max(initial=-1)) + 1
+        if classes.b is None and classes.tested is None:
+            raise DataError(
+                "the false discovery rate of a list depends on the fraction of U that is positive,"
+                " which values alone do not tell",
+                "give `contamination_unl`, `tested` or `known_negatives`",
+            )
+        length = classes.n_listed(fdr)
     found = listing.where(scored & (depths <= length))
     if length:
         reached = Interval(*(float(found.extra_columns[name][-1]) for name in PRECISION))
@@ -215,8 +211,4 @@ def _why_empty(estimate: FdrEstimate) -> str:
             f"too few rows for an estimate; at least {MIN_POSITIVES} known positives and"
             f" {MIN_UNLABELED} rows of U must be out of bag; the list is empty"
         )
-    text = "no list is expected to have a false discovery rate this low; try a larger `fdr`"
-    if estimate.contamination_unl.low < estimate.contamination_unl.high:
-        text += ", or give the fraction of U that is positive (`contamination_unl`) or the"
-        text += " outcomes of tests (`tested`), because estimates alone rarely support a list"
-    return text
+    return "no list is certain enough to have a false discovery rate this low; try a larger `fdr`"

@@ -174,7 +174,7 @@ def test_an_index_of_any_kind_is_kept(rows, kind):
 
 def test_ids_are_row_numbers_from_0_in_the_order_of_the_rows(rows):
     X, y = rows
-    for keywords in ({}, {"audit": True}, {"fdr": 0.5}):
+    for keywords in ({}, {"audit": True}, {"fdr": 0.5, "contamination_unl": 0.3}):
         ranking = ranked(X, y, NINE, **keywords)
         assert len(ranking) > 0
         assert ranking.index.tolist() == ranking.rows.tolist()

@@ -133,13 +133,13 @@ def test_an_audit_is_of_the_known_positives(result):
 
 def test_a_page_without_a_claim_says_what_can_be_said(result):
     unknown = Interval(float("nan"), 0.0, 0.444)
-    cases = (WhatIf(0.05, 10, 4.2), WhatIf(0.1, 10, 7.6))
+    cases = (WhatIf(0.05, 10, 4.2, 2.0, 7.0), WhatIf(0.05, 50, 7.6, 5.0, 10.0))
     why = "P and U overlap too much"
     estimate = FdrEstimate(unknown, unknown, False, False, None, cases=cases, why_unknown=why)
     data = content(rendered(replace(result, n_suspects=None, fdr_estimate=estimate)))
     told = dict(data["summary"])
     assert told["positives"] == "unknown, but at most 45% of U: P and U overlap too much"
-    assert told["expected"] == "if 5% of U is positive, 4 of the first 10; if 10%, 8"
+    assert told["if 5%"] == "4 (2 to 7) of 10, 8 (5 to 10) of 50"
     made = " ".join(data["made"])
     assert "Suspects among the known positives are ranked, but not counted" in made
 
