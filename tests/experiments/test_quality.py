@@ -67,13 +67,17 @@ def test_only_draws_with_results_of_every_method_count():
 
 
 def test_stated_precision_is_compared_with_the_truth():
-    record = {"task": "synthetic", "a": 0.0, "n_pos": 50, "draw": 0}
-    record |= estimates.measure("synthetic", 50, 0.0, 0, NOWHERE)
-    assert record["auc"] > 0.9
-    for way in estimates.GIVEN:
-        assert record[way]["stated"]
-        assert np.abs(record[way]["errors"]).max() < 0.3
-    assert "| all | 1 of 1 |" in estimates.tables([record])
+    records = []
+    for number, name in enumerate(("synthetic", "other", "third", "last")):
+        key = {"set": name, "kind": "random", "draw": number}
+        records.append(key | estimates.order({**key, "set": "synthetic"}, NOWHERE))
+    letters = records[0]["order"]
+    assert [letters.count(each) for each in "Pp"] == [200, 0]
+    assert letters.index("P") < letters.index("u")
+    found = estimates.judge(records[0], "b given")
+    assert not found["below"].any()
+    assert np.abs(found["error"]).max() < 0.3
+    assert "| b given, P at random | 4 of 4 |" in estimates.tables(records)
 
 
 def test_recall_is_estimated_from_known_rows_and_compared_with_the_truth():
