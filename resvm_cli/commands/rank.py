@@ -281,10 +281,12 @@ def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
     rows = []
     if (fraction := estimate.contamination_unl) is not None:
         if estimate.precision_is_known:
-            rows.append(("positives", f"{_percent(fraction)} of U"))
+            given = "" if fraction.low < fraction.high else " as given; precision is right"
+            text = f"{_percent(fraction)} of U{given or ','} if {estimate.assumption}"
+            rows.append(("positives", text))
         else:
             rows.append(("positives", _unknown_text(estimate, fraction)))
-        rows += [*_case_rows(estimate), ("assuming", estimate.assumption)]
+        rows += _case_rows(estimate)
     if estimate.fdr is not None:
         text = f"{estimate.n_listed:,} rows"
         if estimate.precision is not None:
@@ -385,14 +387,19 @@ def _batch_text(batch: BatchSummary) -> str:
 
 
 def _case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
-    """Return summary rows: how many of the first rows would be positive, by fraction of U."""
-    by_fraction: dict[float, list[str]] = {}
-    for case in estimate.cases:
-        text = f"{case.n_positive:.0f} ({case.low:.0f} to {case.high:.0f}) of {case.n_first}"
-        by_fraction.setdefault(case.contamination_unl, []).append(text)
-    rows = [(f"if {100 * b:g}%", ", ".join(texts)) for b, texts in by_fraction.items()]
-    if rows:
-        rows.insert(0, ("expected", "positive among the first rows, if this fraction of U is:"))
+    """Return summary rows: how many of the first rows are positive, by fraction of U."""
+    rows: list[tuple[str, str]] = []
+    for b in dict.fromkeys(case.contamination_unl for case in estimate.cases):
+        cases = [case for case in estimate.cases if case.contamination_unl == b]
+        counts = [f"{case.n_positive:.0f} ({case.low:.0f} to {case.high:.0f})" for case in cases]
+        if rows:
+            rows.append(("", f"if {100 * b:g}%: {', '.join(counts)}"))
+        else:
+            lengths = [
+                f"{count} of {case.n_first}" for count, case in zip(counts, cases, strict=True)
+            ]
+            text = f"if {100 * b:g}% of U is positive: {', '.join(lengths)} rows"
+            rows.append(("expected", text))
     return rows
 
 

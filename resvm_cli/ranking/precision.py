@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-12
 TIE = 1e-9  # smaller differences are rounding errors, because the order of summation varies
-ASSUMPTION = "P is a random sample of the positives, apart from mislabeled rows"
+ASSUMPTION = "P is a random sample of the positives"
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def test_a_page_without_a_claim_says_what_can_be_said(result):
     data = content(rendered(replace(result, n_suspects=None, fdr_estimate=estimate)))
     told = dict(data["summary"])
     assert told["positives"] == "unknown, but at most 45% of U: P and U overlap too much"
-    assert told["if 5%"] == "4 (2 to 7) of 10, 8 (5 to 10) of 50"
+    assert told["expected"] == "if 5% of U is positive: 4 (2 to 7) of 10, 8 (5 to 10) of 50 rows"
     made = " ".join(data["made"])
     assert "Suspects among the known positives are ranked, but not counted" in made
 

@@ -112,7 +112,7 @@ def test_the_expected_share_of_positives_has_its_unit(seen):
     pairs = "[...document.querySelectorAll('.summary dt')].map("
     (summary,) = seen("list", pairs + "(one) => [one.textContent, one.nextSibling.textContent])")
     told = dict(summary)
-    assert re.fullmatch(r"\d+% \(\d+ to \d+\) of U", told["positives"])
+    assert re.fullmatch(r"\d+% \(\d+ to \d+\) of U, if P .*", told["positives"])
     assert told["ranked"] == "700 rows of U, scored out of bag"
 
 

@@ -19,7 +19,7 @@ from resvm_cli.commands import rank
 from resvm_cli.data.inputs import read_file
 from resvm_cli.metrics.intervals import Interval
 from resvm_cli.ranking.batch import BatchSummary
-from resvm_cli.ranking.precision import FdrEstimate
+from resvm_cli.ranking.precision import ASSUMPTION, FdrEstimate
 from tests.conftest import SAMPLE, data_arguments, few_members, train_arguments, write_svm
 from tests.fitting import ranked
 from tests.programs import PATIENCE_SECONDS, run, script_command
@@ -217,9 +217,11 @@ def test_where_p_and_u_overlap_the_summary_says_what_can_be_said(overlapping, re
     loud = ["rank", *data(overlapping)[:-1], "--params", few_members(9)]
     told = resvm(*loud).err
     assert "positives  unknown: P and U overlap too much" in told  # at most 100% says nothing
-    assert "expected  positive among the first rows, if this fraction of U is:" in told
-    assert re.search(r"if 5%  \d+ \(\d+ to \d+\) of 10, \d+ \(\d+ to \d+\) of 50, ", told)
-    assert "assuming  P is a random sample of the positives" in told
+    counts = r"\d+ \(\d+ to \d+\)"
+    first = (
+        f"expected  if 1% of U is positive: {counts} of 10, {counts} of 50, {counts} of 100 rows"
+    )
+    assert re.search(f"{first}\n +if 2%: {counts}, {counts}, {counts}\n", told)
     assert "look false" not in told
     audit = resvm(*loud, "--audit")
     assert "suspects  ranked, but not counted" in audit.err
@@ -407,10 +409,11 @@ def test_an_upper_bound_is_shown_where_it_says_something():
 
 def test_a_list_chosen_by_its_false_discovery_rate_states_its_precision():
     few, certain = Interval(0.12, 0.08, 0.31), Interval(0.25, 0.25, 0.25)
-    estimate = FdrEstimate(few, few, True, True, None, fdr=0.2, n_listed=1234, precision=certain)
+    estimate = FdrEstimate(
+        few, few, True, True, fdr=0.2, n_listed=1234, precision=certain, assumption=ASSUMPTION
+    )
     assert rank._estimate_rows(estimate) == [
-        ("positives", "12% (8 to 31) of U"),
-        ("assuming", ""),
+        ("positives", "12% (8 to 31) of U, if P is a random sample of the positives"),
         ("list", "1,234 rows, 25% of them expected to be positive"),
     ]
 
