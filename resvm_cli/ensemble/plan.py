@@ -45,7 +45,6 @@ from resvm_cli.threads import available_memory
 LARGE_BAG = 5000
 # The solvers' default tolerances are not comparable; LIBLINEAR's 0.1 is too loose.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
-CACHE_MB = 100.0  # kernel cache of a solver, as in LIBSVM; less memory means less cache
 MAX_ROWS = 2**53
 DRAW_BYTES = 40  # measured, per row of a bag: numbers drawn, sorted and counted
 SMALL_BYTES = 2**28  # fits anywhere
@@ -84,7 +83,6 @@ class SettingPlan:
     seed: int
     rows_pos: int
     rows_unl: int
-    cache_mb: float = CACHE_MB
     positive_weights: PositiveWeights | None = None  # None: all rows of P are equally likely
     scale: ScalingName | None = None  # how its members' rows are scaled
     relevance_power: float | None = None  # None: features are not weighted
@@ -309,7 +307,6 @@ def problem_on(bag: Bag, plan: SettingPlan, member: int) -> Problem:
         n_negative=plan.n_neg,
         kernel=plan.kernel,
         tolerance=plan.tolerance,
-        cache_mb=plan.cache_mb,
         solver=plan.solver,
         by_libsvm=plan.by_libsvm,
         bias=plan.bias,
@@ -385,11 +382,6 @@ class Plan:
                 )
             )
         return cls(tuple(settings), params.rule, params.candidates)
-
-    def with_cache(self, cache_mb: float) -> Plan:
-        """Return the plan with at most this much cache per solver; results are not affected."""
-        plans = (replace(plan, cache_mb=min(plan.cache_mb, cache_mb)) for plan in self.settings)
-        return replace(self, settings=tuple(plans))
 
     def with_weights(self, positive_weights: PositiveWeights | None) -> Plan:
         """Return the plan with these weights of P; a manifest stores only their digest."""

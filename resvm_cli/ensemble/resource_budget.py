@@ -1,8 +1,8 @@
 """How many threads, and how many members at a time, the memory at hand allows.
 
 The estimates depend only on the sizes of the rows in memory, of the kernel matrices of bags, and of
-the support vectors used for scoring. Using fewer threads or a smaller solver cache, or training
-members in rounds, does not affect the result.
+the support vectors used for scoring. Using fewer threads, or training members in
+rounds, does not affect the result.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from resvm_cli.data.pudata import KEPT_BYTES, PUData
 from resvm_cli.ensemble.plan import Plan, SettingPlan
 from resvm_cli.run import Run
+from resvm_cli.svm.libsvm import CACHE_MB
 from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS
 from resvm_cli.svm.smo import MAX_DRAWS
 from resvm_cli.threads import available_memory
@@ -22,7 +23,6 @@ SMALL_WORK = 1e8
 # In measurements, estimates were 1.05 to 2 times the memory that runs actually used.
 MARGIN = 1.15  # for memory that the allocator does not return
 BASE_BYTES = 60e6  # Python, numpy and the solvers
-MIN_CACHE_MB = 10.0
 DRAWN_BYTES = 120  # per nonzero of a row that bags draw from: copies, nodes and text
 
 
@@ -51,23 +51,20 @@ def work_of(plan: Plan, data: PUData) -> float:
 
 def training_budget(
     plan: Plan, data: PUData, run: Run, *, in_rounds: bool = False
-) -> tuple[Plan, ResourceBudget]:
-    """Return a plan and a budget: as many threads as the work justifies and the memory allows.
+) -> ResourceBudget:
+    """Return as many threads as the work justifies and the memory allows.
 
-    The plan may get a smaller solver cache; ``in_rounds`` allows training members in rounds. If
-    even that is too much, the run goes on as economically as it can.
+    ``in_rounds`` allows training members in rounds. If even that is too much, the run goes on as
+    economically as it can.
     """
     small = run.jobs is None and work_of(plan, data) < SMALL_WORK
     threads = 1 if small else run.workers()
     members, memory = plan.n_models, available_memory()
     while True:
         some = members if members < plan.n_models else None
-        for smaller in (plan, plan.with_cache(MIN_CACHE_MB)):
-            estimate = training_estimate(smaller, data, members)
-            if fitting := estimate.threads_within(memory, threads):
-                return smaller, ResourceBudget(fitting, some)
-        if not in_rounds or members == 1:
-            return smaller, ResourceBudget(1, some)
+        fitting = training_estimate(plan, data, members).threads_within(memory, threads)
+        if fitting or not in_rounds or members == 1:
+            return ResourceBudget(max(1, fitting), some)
         members = (members + 1) // 2
 
 
@@ -77,10 +74,7 @@ def training_estimate(plan: Plan, data: PUData, members: int) -> MemoryEstimate:
     drawn = plan.rows_unl if plan.single else _distinct(plan.rows_unl, members * draws)
     return MemoryEstimate(
         held_bytes(data, len(data.positives), drawn),
-        max(
-            bag_bytes(data, _bag_rows(each), each.bag_size, each.cache_mb, each.by_libsvm)
-            for each in plan.settings
-        ),
+        max(bag_bytes(data, _bag_rows(p), p.bag_size, p.by_libsvm) for p in plan.settings),
     )
 
 
@@ -92,12 +86,10 @@ def held_bytes(data: PUData, n_pos: int, n_unl: float) -> float:
     return BASE_BYTES + KEPT_BYTES * kept + DRAWN_BYTES * numbers
 
 
-def bag_bytes(
-    data: PUData, n_rows: float, bag_size: int, cache_mb: float, by_libsvm: bool
-) -> float:
+def bag_bytes(data: PUData, n_rows: float, bag_size: int, by_libsvm: bool) -> float:
     """Estimate the bytes a thread needs for a bag: its kernel matrix, or only LIBSVM's cache."""
     lines = 8.0 * min(bag_size, MAX_DRAWS) ** 2
-    cache = min(cache_mb * 1e6, 8.0 * bag_size**2)
+    cache = min(CACHE_MB * 1e6, 8.0 * bag_size**2)
     if n_rows > MAX_ROWS:
         return cache
     cells = n_rows * min(max(1, data.n_features), 3 * _row_lengths(data)[1])

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 C_SVC = 0
+CACHE_MB = 100.0  # kernel cache, as by default in LIBSVM
 STDERR = 2
 PRINT_FUNCTION = ctypes.CFUNCTYPE(None, c_char_p)
 NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
@@ -317,7 +318,7 @@ def _train(
         degree=kernel.degree,
         gamma=kernel.gamma,
         coef0=kernel.coef0,
-        cache_size=problem.cache_mb,
+        cache_size=CACHE_MB,
         eps=problem.tolerance,
         C=1.0,  # LIBSVM multiplies C by the weights; C = 1 avoids rounding
         nr_weight=2,

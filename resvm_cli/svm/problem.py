@@ -21,7 +21,6 @@ class Problem:
     c_unl: float
     kernel: Kernel
     tolerance: float
-    cache_mb: float
     solver: SolverName = "libsvm"
     # value of LIBLINEAR's bias feature: negative for no bias, None for the bag's mean row norm
     bias: float | None = None

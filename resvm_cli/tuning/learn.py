@@ -131,7 +131,7 @@ def _planned(
     keep_all = params.method == "cwsvm"
     with parallel.one_blas_thread(), silenced(), PUFiles(source, run, keep_all=keep_all) as data:
         plan = make_plan(data, params, run)
-        yield data, *training_budget(plan, data, run, in_rounds=not plan.single)
+        yield data, plan, training_budget(plan, data, run, in_rounds=not plan.single)
 
 
 def check(source: TrainingInput, params: Params) -> None:
@@ -160,8 +160,8 @@ def make_plan(data: PUData, params: Params, run: Run) -> Plan:
 
 def learn(data: PUData, params: Params, run: Run) -> tuple[Part, StoredModel]:
     """Train an ensemble on data that has been read; return its members and the model."""
-    plan, budget = training_budget(make_plan(data, params, run), data, run)
-    return train_plan(plan, data, budget, run)
+    plan = make_plan(data, params, run)
+    return train_plan(plan, data, training_budget(plan, data, run), run)
 
 
 def train_plan(

@@ -21,7 +21,6 @@ from resvm_cli import randomness
 from resvm_cli.data.pudata import PositiveWeights, PUData
 from resvm_cli.ensemble.ensemble import Predictor, Section
 from resvm_cli.ensemble.plan import (
-    CACHE_MB,
     SettingPlan,
     gamma_scale,
     require_negatives,
@@ -41,6 +40,7 @@ from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.run import Run
 from resvm_cli.svm import _blocks, smo
 from resvm_cli.svm.kernels import Kernel, exp_in_place
+from resvm_cli.svm.libsvm import CACHE_MB
 from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
 from resvm_cli.svm.support_vectors import SupportIndex
@@ -378,7 +378,7 @@ def within_memory(data: PUData, sample: TuningSample, settings: SearchOptions, r
     held = held_bytes(data, len(kernels.positives), len(kernels.unlabeled))
     bag = sample.largest_bag(settings)
     by_libsvm = settings.base.solver == "libsvm"
-    estimate = MemoryEstimate(held, bag_bytes(data, bag, bag, CACHE_MB, by_libsvm))
+    estimate = MemoryEstimate(held, bag_bytes(data, bag, bag, by_libsvm))
     if kernels.shares_kernels:
         matrix = 8.0 * len(kernels.rows) ** 2
         cache = min(CACHE_MB * 1e6, 8.0 * bag**2)

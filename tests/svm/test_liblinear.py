@@ -25,7 +25,7 @@ Y = np.repeat([1, -1], [60, 200])
 
 
 def problem(**changes) -> Problem:
-    settings = {"c_pos": 0.4, "c_unl": 0.1, "tolerance": 1e-6, "cache_mb": 10.0, "seed": 5}
+    settings = {"c_pos": 0.4, "c_unl": 0.1, "tolerance": 1e-6, "seed": 5}
     return Problem(
         POSITIVE, UNLABELED, kernel=Kernel("linear"), solver="liblinear", **settings | changes
     )

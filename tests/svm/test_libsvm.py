@@ -30,7 +30,7 @@ KERNELS = [
 
 
 def problem(kernel: Kernel, **changes) -> Problem:
-    settings = {"c_pos": 4.0, "c_unl": 1.5, "tolerance": 1e-8, "cache_mb": 10.0} | changes
+    settings = {"c_pos": 4.0, "c_unl": 1.5, "tolerance": 1e-8} | changes
     return Problem(POSITIVE, UNLABELED, kernel=kernel, **settings)
 
 
