@@ -25,15 +25,41 @@ N_JOBS = Parameter("integer", None, "", low=-(2**31), name="n_jobs")
 RANDOM_STATE = replace(METHOD_TABLE["seed"], name="random_state")
 TYPES = {"integer": "int", "number": "float", "words": "str", "text": "str", "flag": "bool"}
 
-DATA = ("X", "y", "groups", "weights", "positive_label", "negative_label")
+DATA = ("X", "y", "positives", "unlabeled", "groups", "weights", "positive_label", "negative_label")
+TABLE_ROLES = ("columns", "drop", "categorical", "missing", "smiles_column", "id_column")
 CALLING = ("n_jobs", "random_state", "progress")
 # Arguments that are not in the parameter table: type and meaning.
 SHARED = {
-    "X": ("array, sparse matrix, DataFrame or Arrow table", "Numbers, one row per example."),
+    "X": (
+        "array, sparse matrix, DataFrame or Arrow table",
+        "One row per example. Text columns of a data frame become categories, as in a table on the"
+        " command line.",
+    ),
     "y": (
         "array of labels",
         "Rows with ``positive_label`` are known positives, all others are unlabeled.",
     ),
+    "positives": ("like X, optional", "Known positives, instead of X and y."),
+    "unlabeled": ("like X, optional", "Unlabeled rows, with the same columns as ``positives``."),
+    "columns": (
+        "list of str, optional",
+        "Columns of a data frame to use as features. Default: all others, except ids, dates and"
+        " free text.",
+    ),
+    "drop": ("list of str, optional", "Columns to leave out."),
+    "categorical": ("list of str, optional", "Columns to one-hot encode. Default: text columns."),
+    "missing": (
+        "{'refuse', 'drop', 'zero', 'mean', 'median'}, optional",
+        "How to handle missing values: an error, leave the row out, or fill in zero or the column's"
+        " mean or median. Default: 'refuse', or as in the model.",
+    ),
+    "smiles_column": (
+        "str, optional",
+        "Column with SMILES strings, which become Morgan fingerprints (RDKit); other columns are"
+        " features only if listed in ``columns``. The kernel is then tanimoto, unless you set"
+        " another; for minmax, the fingerprints have counts.",
+    ),
+    "id_column": ("str, optional", "Column with row ids, which is not a feature."),
     "groups": (
         "sequence, optional",
         "One group name per row. A row is scored out of bag only by members that have not seen any"

@@ -33,7 +33,12 @@ except ModuleNotFoundError as problem:
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from resvm_cli import threads as parallel
 from resvm_cli.api.arguments import (
@@ -44,30 +49,41 @@ from resvm_cli.api.arguments import (
     seed_from,
     shared_entries,
 )
+from resvm_cli.api.frames import (
+    ROLES,
+    column_names,
+    encoded_rows,
+    is_table,
+    refuse_lossy,
+    roles_from,
+)
 from resvm_cli.api.matrices import (
     CLEAR_PAIRS,
-    LabeledMatrix,
+    LabeledRows,
     PathName,
+    as_matrix,
     find_classes,
     find_positive,
     labeled_rows,
-    refuse_lossy,
     require_consistent,
     require_same_order,
+    stacked,
 )
-from resvm_cli.data.notes import unconverged
+from resvm_cli.data.encoding import ColumnRoles
+from resvm_cli.data.notes import notes_on_prediction, unconverged
+from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.decisions import Decisions, fitted_classes, unknown_probability
 from resvm_cli.ensemble.ensemble import Predictor
 from resvm_cli.ensemble.importance import FeatureImportance, feature_importance
 from resvm_cli.ensemble.oob import TrainingRows, UnseenMask
 from resvm_cli.ensemble.train import Part
-from resvm_cli.errors import DataError, warn_caller
+from resvm_cli.errors import DataError, ParameterError, warn_caller
 from resvm_cli.parameters import MethodName, RuleName, check_contamination
 from resvm_cli.ranking.scores import OutOfBagScorer
 from resvm_cli.rows import FloatArray, Rows
 from resvm_cli.run import Run
-from resvm_cli.storage.model import StoredModel, check_model_target
+from resvm_cli.storage.model import StoredModel, check_model_target, stored_encoding
 from resvm_cli.tuning.choice import read_params
 from resvm_cli.tuning.learn import learn, redrawn_rows, save
 
@@ -76,14 +92,15 @@ ESTIMATE = "estimate"
 FRACTIONS = ("contamination_pos", "contamination_unl")  # for predict_proba
 LABELS = ("positive_label", "negative_label")
 # Parameters that the engine does not have.
-OWN_NAMES = ("random_state", "n_jobs", "oob", *LABELS, *FRACTIONS)
+OWN_NAMES = ("random_state", "n_jobs", "oob", *LABELS, *FRACTIONS, *ROLES)
 # Manifest entries that describe the model's files, not the model itself.
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 X_TYPE = "array, sparse matrix or DataFrame"
 ROWS = [entry("X", X_TYPE, "Rows with the same columns as in training, in the same order.")]
 TRAINING_ROWS = [
-    entry("X", X_TYPE, "Numbers, one row per example."),
+    entry("X", X_TYPE, "One row per example; only known positives if ``unlabeled`` is given."),
     entry("y", "array", "Two labels: one for known positives and one for unlabeled rows."),
+    entry("unlabeled", f"{X_TYPE}, optional", "Unlabeled rows, instead of y; labels are 1 and 0."),
     *shared_entries("groups", "weights"),
 ]
 Estimator = TypeVar("Estimator", bound="PUClassifier")
@@ -118,8 +135,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def fit(
         self: Estimator,
         X: Any,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         *,
+        unlabeled: Any = None,
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> Estimator:
@@ -142,17 +160,25 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             If members stopped at the solver's iteration limit.
         """
         fitted = copy(self)  # so that an error changes nothing
-        X, labels, label = fitted._validated(X, y)
+        roles = roles_from(self.get_params(deep=False))
+        X, labels, label, unlabeled = fitted._validated(X, y, unlabeled, roles)
         fitted._fractions()
         run = run_for(self.n_jobs)
         parameters = {"method": self.method, "seed": seed_from(self.random_state)}
         parameters |= self._options()
         with parallel.one_blas_thread():
-            labeled = labeled_rows(X, labels, label, self.negative_label, run)
-            if (names := getattr(fitted, "feature_names_in_", None)) is not None:
-                labeled = replace(labeled, names=tuple(names))
-            params = read_params(parameters)
-            data = labeled.data(groups, params.data_scale, kernel=params.kernel, weights=weights)
+            params = read_params(parameters, molecules=roles.smiles is not None)
+            roles = TrainingInput(table=roles).for_kernel(params.kernel).table
+            labeled = labeled_rows(
+                X, labels, label, self.negative_label, run, unlabeled=unlabeled, roles=roles
+            )
+            data = labeled.data(
+                groups,
+                params.data_scale,
+                kernel=params.kernel,
+                weights=weights,
+                names=fitted._column_names,
+            )
             part, model = learn(data, params, run)
             fitted._adopt(model)
             fitted._set_out_of_bag(part, data, labeled, run)
@@ -307,8 +333,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def importance(
         self,
         X: Any,
-        y: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
         *,
+        unlabeled: Any = None,
         groups: Sequence[Any] | None = None,
         weights: npt.ArrayLike | None = None,
     ) -> tuple[FeatureImportance, ...]:
@@ -333,15 +360,23 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If every member has seen all of P, as in bagging and cwsvm.
         """
-        rows = self._rows(X)
+        self._rows(X)  # checks the columns
         model, run = self._model, run_for(self.n_jobs)
         with parallel.one_blas_thread():
-            labeled = labeled_rows(rows, y, _plain(self.positive_label_), self.negative_label, run)
-            if (names := getattr(self, "feature_names_in_", None)) is not None:
-                labeled = replace(labeled, names=tuple(names))
-            kernel = model.ensemble.sections[0].kernel.name
+            label = None if unlabeled is not None else _plain(self.positive_label_)
+            labeled = labeled_rows(
+                *(X, y, label, self.negative_label, run),
+                unlabeled=unlabeled,
+                roles=roles_from(self.get_params(deep=False)),
+                known=model.encoding,
+            )
             data = labeled.data(
-                groups, None, kernel=kernel, zero_based=model.zero_based, weights=weights
+                groups,
+                None,
+                kernel=model.ensemble.sections[0].kernel.name,
+                zero_based=model.zero_based,
+                weights=weights,
+                names=self._column_names,
             )
             plan, problems, drawn = redrawn_rows(model, "model", data, run)
             mask = UnseenMask(problems, drawn)
@@ -381,24 +416,23 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def _adopt(self, model: StoredModel) -> None:
         """Set the attributes that describe a model."""
         manifest = {name: each for name, each in model.manifest.items() if name not in FILE_ENTRIES}
-        self._model = replace(model, manifest=manifest)
+        encoding = model.encoding or stored_encoding(manifest)
+        self._model = replace(model, manifest=manifest, encoding=encoding)
         self._predictor = Predictor(model.ensemble)
         self.manifest_ = manifest
         self.threshold_ = model.decision.threshold.value
         self.decision_: RuleName = model.decision.rule
         self.n_models_ = len(model.ensemble.members)
 
-    def _set_out_of_bag(
-        self, part: Part, data: MemoryData, labeled: LabeledMatrix, run: Run
-    ) -> None:
+    def _set_out_of_bag(self, part: Part, data: MemoryData, labeled: LabeledRows, run: Run) -> None:
         """Set the decision values of the training rows, from members that have not seen them."""
         for name in ("oob_decision_values_", "oob_members_"):
             self.__dict__.pop(name, None)  # from an earlier fit
         if not getattr(self, "oob", False):
             return
         plan, table, rule = part.plan, self._model.out_of_bag, self.decision_
-        order, n_pos = labeled.order, part.plan.rows_pos
-        values, members = np.full(len(order), np.nan), np.zeros(len(order), np.int64)
+        order, n_pos, n_rows = labeled.order, part.plan.rows_pos, sum(labeled.sizes)
+        values, members = np.full(n_rows, np.nan), np.zeros(n_rows, np.int64)
         if table is not None and len(part.sample) == len(order):  # the table covers all rows
             first = np.where(table.positive, 0, n_pos) + plan.rows_unl * table.negative
             numbers = order[table.rows - 1 + first]
@@ -416,31 +450,73 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             values[order[n_pos:]], members[order[n_pos:]] = others.values, others.n_members
         self.oob_decision_values_, self.oob_members_ = values, members
 
-    def _validated(self, X: Any, y: npt.ArrayLike) -> tuple[Any, npt.NDArray[Any], Any]:
-        """Set what the data says; return the rows, their labels, and that of known positives."""
+    def _validated(
+        self, X: Any, y: Any, unlabeled: Any, roles: ColumnRoles
+    ) -> tuple[Any, Any, Any, Any]:
+        """Set what the data says; return the rows, their labels, that of P, and any U."""
         require_consistent(X)
-        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        given = [X] if unlabeled is None else [X, unlabeled]
+        as_table = is_table(given, roles)
+        if unlabeled is not None:
+            if y is not None:
+                raise ParameterError("give either `y` or `unlabeled`, not both")
+            if not as_table:
+                matrix = stacked(*given)
+                y = np.arange(matrix.shape[0]) < as_matrix(X).shape[0]
+                X, y, unlabeled = matrix, y.astype(int), None
+        if as_table:
+            validate_data(self, X, skip_check_array=True)
+            rows, labels = X, y
+            if unlabeled is not None:
+                self.classes_, self.positive_label_ = np.array([0, 1]), 1
+                return X, None, None, unlabeled
+            if y is None:
+                raise ValueError("y is None, but fit requires y, or `unlabeled` rows")
+            labels = column_or_1d(y, warn=True)
+            assert_all_finite(labels, input_name="y")
+        else:
+            rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         refuse_lossy(X, "X")  # after scikit-learn's checks, which have their own messages
         refuse_lossy(y, "y")
         require_same_order(X, y)
         self.classes_ = find_classes(labels, self.negative_label)
         self.positive_label_ = find_positive(self.classes_, self.positive_label)
         if self.positive_label is None and self.classes_.tolist() in CLEAR_PAIRS:
-            return rows, labels, None  # the engine warns if most rows are positive
-        return rows, labels, _plain(self.positive_label_)
+            return rows, labels, None, None  # the engine warns if most rows are positive
+        return rows, labels, _plain(self.positive_label_), None
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: Any) -> Rows:
+        """Return rows to predict, with the features of the model."""
         check_is_fitted(self)
         require_consistent(X)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        refuse_lossy(X, "X")
-        return rows
+        model = self._model
+        known = model.encoding
+        if known is None or known.is_plain:
+            matrix = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+            refuse_lossy(X, "X")
+        elif column_names(X) is not None or known.columns[0].name == "1":
+            rows, table = encoded_rows(X, known)
+            warn_caller(notes_on_prediction(table))
+            return rows
+        else:
+            matrix = as_matrix(X)
+            if matrix.shape[1] != len(known.names):
+                raise DataError(
+                    f"X has {matrix.shape[1]:,} columns, but the model has"
+                    f" {len(known.names):,} features",
+                    "pass a data frame with the columns of the training rows",
+                )
+        counted_from_0 = model.zero_based and not model.ensemble.is_precomputed
+        return Rows.from_matrix(matrix, 0 if counted_from_0 else 1)
+
+    @property
+    def _column_names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(names)
 
     def _each_block(self, X: Any, apply: Callable[[Predictor, Rows], Any]) -> list[Any]:
         """Return what a method of the predictor returns for each block of rows."""
-        matrix = self._rows(X)
-        counted_from_0 = self._model.zero_based and not self._model.ensemble.is_precomputed
-        rows = Rows.from_matrix(matrix, 0 if counted_from_0 else 1)
+        rows = self._rows(X)
         blocks = [
             rows.slice(start, min(start + ROWS_AT_ONCE, len(rows)))
             for start in range(0, len(rows), ROWS_AT_ONCE)

@@ -10,7 +10,14 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.api.arguments import SHARED, documented, entry, require_known, table_entries
+from resvm_cli.api.arguments import (
+    SHARED,
+    TABLE_ROLES,
+    documented,
+    entry,
+    require_known,
+    table_entries,
+)
 from resvm_cli.api.base import LABELS, PUClassifier
 from resvm_cli.api.matrices import CLEAR_PAIRS, PathName, find_positive
 from resvm_cli.errors import ParameterError
@@ -21,7 +28,7 @@ from resvm_cli.tuning.choice import stored_parameters
 
 # Parameters and attributes: type and meaning.
 OWN = {
-    **{name: SHARED[name] for name in ("n_jobs", "random_state")},
+    **{name: SHARED[name] for name in (*TABLE_ROLES, "n_jobs", "random_state")},
     "oob": (
         "bool, default=True",
         "Whether to set ``oob_decision_values_`` and ``oob_members_``, which a grid search does not"
@@ -81,7 +88,7 @@ def constructor(method: MethodName, **more: Any) -> Any:
     defaults |= {
         "auto": True,
         **more,
-        **dict.fromkeys(["params", *LABELS, "n_jobs"]),
+        **dict.fromkeys(["params", *LABELS, *TABLE_ROLES, "n_jobs"]),
         "random_state": 0,
     }
 
@@ -251,9 +258,20 @@ def estimator_of(model: StoredModel, classes: Sequence[Any] = (-1, 1)) -> PUClas
     estimator.notes_ = ()
     # rows of a precomputed kernel also have a serial number
     estimator.n_features_in_ = int(model.manifest["n_features"]) - model.ensemble.is_precomputed
-    if model.encoding is not None:  # a table's features, by name
-        estimator.feature_names_in_ = np.array(model.encoding.names, object)
     estimator._adopt(model)
+    if (known := estimator._model.encoding) is not None:
+        columns = [column.name for column in known.columns]
+        estimator.n_features_in_ = len(columns)
+        estimator.feature_names_in_ = np.array(columns, object)
+        if not known.is_plain:  # so that it can be fitted again on the same table
+            texts = [column.name for column in known.columns if column.kind == "text"]
+            molecules = [column.name for column in known.columns if column.kind == "morgan"]
+            estimator.set_params(
+                columns=[name for name in columns if name not in molecules] or None,
+                categorical=texts or None,
+                smiles_column=molecules[0] if molecules else None,
+                missing=known.missing,
+            )
     return estimator
 
 

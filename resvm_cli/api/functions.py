@@ -19,6 +19,7 @@ from resvm_cli.api.arguments import (
     CALLING,
     DATA,
     INVALID,
+    TABLE_ROLES,
     documented,
     range_entries,
     require_known,
@@ -27,7 +28,9 @@ from resvm_cli.api.arguments import (
     shared_entries,
     table_entries,
 )
-from resvm_cli.api.matrices import Label, Matrix, PathName, labeled_rows, row_index
+from resvm_cli.api.frames import ROLES, Matrix, roles_from
+from resvm_cli.api.matrices import Label, PathName, choose_sets, labeled_rows
+from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.errors import DataError, ParameterError, warn_caller
 from resvm_cli.parameters import (
     RANKING_TABLE,
@@ -82,7 +85,7 @@ class Tuning:
 
 @documented(
     parameters=[
-        *shared_entries(*DATA, *CALLING),
+        *shared_entries(*DATA, *TABLE_ROLES, *CALLING),
         *table_entries(TUNED, ("method", *(n for n in SHARED_NAMES if n != "seed"), "scale")),
         *range_entries(AXIS_NAMES),
         *table_entries(TUNED, TUNING_TABLE),
@@ -90,9 +93,11 @@ class Tuning:
     raises=[INVALID],
 )
 def tune(
-    X: Matrix,
-    y: npt.ArrayLike,
+    X: Matrix = None,
+    y: npt.ArrayLike | None = None,
     *,
+    positives: Matrix = None,
+    unlabeled: Matrix = None,
     groups: Sequence[Any] | None = None,
     weights: npt.ArrayLike | None = None,
     positive_label: Label | None = None,
@@ -136,12 +141,18 @@ def tune(
     90
     """
     with parallel.one_blas_thread():
-        require_known(parameters, TUNED_OPTIONS, "tune")
-        run = run_for(n_jobs, progress)
+        require_known(parameters, (*TUNED_OPTIONS, *ROLES), "tune")
+        X, y, unlabeled = choose_sets(X, y, positives, unlabeled, "tune")
+        run, roles = run_for(n_jobs, progress), roles_from(parameters)
         given = {**parameters, "seed": seed_from(random_state)}
+        if roles.smiles is not None and given.get("kernel") is None:
+            given["kernel"] = "tanimoto"
         settings = SearchOptions(**tuning_settings(given))
         settings.check()
-        labeled = labeled_rows(X, y, positive_label, negative_label, run)
+        roles = TrainingInput(table=roles).for_kernel(settings.base.kernel).table
+        labeled = labeled_rows(
+            X, y, positive_label, negative_label, run, unlabeled=unlabeled, roles=roles
+        )
         data = labeled.data(
             groups,
             settings.base.data_scale,
@@ -160,7 +171,7 @@ class Ranking:
     Attributes
     ----------
     rows : array of int
-        The row numbers in X, from 0.
+        The row numbers in X, or in the set that is ranked, from 0.
     index : array or pandas.Index
         The labels of these rows: the ids, the index of a DataFrame, or row numbers.
     columns : dict of array
@@ -244,16 +255,18 @@ class Ranking:
 
 @documented(
     parameters=[
-        *shared_entries(*DATA, "ids", "model", "tested", *CALLING),
+        *shared_entries(*DATA, "ids", "model", "tested", *TABLE_ROLES, *CALLING),
         *table_entries(RANKING_TABLE, RANKING_TABLE),
         *table_entries(TABLE, TRAINING_OPTIONS),
     ],
     raises=[INVALID],
 )
 def rank(
-    X: Matrix,
-    y: npt.ArrayLike,
+    X: Matrix = None,
+    y: npt.ArrayLike | None = None,
     *,
+    positives: Matrix = None,
+    unlabeled: Matrix = None,
     model: PUClassifier | PathName | None = None,
     ids: Iterable[Any] | None = None,
     tested: Mapping[Any, Any] | None = None,
@@ -299,15 +312,17 @@ def rank(
     46
     """
     with parallel.one_blas_thread():
-        require_known(parameters, {**RANKING_TABLE, **dict.fromkeys(TRAINING_OPTIONS)}, "rank")
+        require_known(parameters, (*RANKING_TABLE, *TRAINING_OPTIONS, *ROLES), "rank")
+        X, y, unlabeled = choose_sets(X, y, positives, unlabeled, "rank")
         listed = {
             name: RANKING_TABLE[name].convert(value)
             for name, value in parameters.items()
             if name in RANKING_TABLE and value is not None
         }
-        training = {name: each for name, each in parameters.items() if name not in RANKING_TABLE}
+        training = {name: parameters[name] for name in TRAINING_OPTIONS if name in parameters}
         run, seed = run_for(n_jobs, progress), seed_from(random_state)
-        params = read_params({**training, "seed": seed})
+        roles = roles_from(parameters)
+        params = read_params({**training, "seed": seed}, molecules=roles.smiles is not None)
         wanted = RankingParameters(**listed, tested=None if tested is None else "tested")
         stored, kernel, zero_based, name = None, params.kernel, False, None
         if model is not None:
@@ -319,8 +334,13 @@ def rank(
             stored = _stored(model)
             kernel, zero_based = stored.ensemble.sections[0].kernel.name, stored.zero_based
         check_list(wanted, params.method if stored is None else stored.manifest["method"])
-        labeled = labeled_rows(X, y, positive_label, negative_label, run)
-        index = row_index(X, ids, len(labeled.positive))
+        labeled = labeled_rows(
+            *(X, y, positive_label, negative_label, run),
+            unlabeled=unlabeled,
+            roles=TrainingInput(table=roles).for_kernel(params.kernel).table,
+            known=None if stored is None else stored.encoding,
+        )
+        index = labeled.index(ids)
         data = labeled.data(
             groups,
             params.data_scale,
@@ -339,9 +359,12 @@ def rank(
         if name != "id"
     }
     columns["known"] = columns["known"] == 1
+    listed_index = index[rows]
+    if unlabeled is not None and not wanted.audit:
+        rows = rows - labeled.sizes[0]
     return Ranking(
         rows,
-        index[rows],
+        listed_index,
         columns,
         found.fdr_estimate,
         found.n_suspects,

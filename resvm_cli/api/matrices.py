@@ -1,32 +1,35 @@
-"""Matrices: read them from files, check them, and convert them to P and U for the engine."""
+"""Matrices and labels: read them from files, check them, and convert them to P and U."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from resvm_cli.data.encoding import FeatureMap, MappedColumn
-from resvm_cli.data.notes import swapped
+from resvm_cli.api.frames import FILL_IN, FrameTable, Matrix, column_names, is_table, refuse_lossy
+from resvm_cli.data import notes
+from resvm_cli.data.encoding import ColumnRoles, FeatureMap, MappedColumn
+from resvm_cli.data.features import TableFeatures
+from resvm_cli.data.inputs import RowInput, encode_alike
 from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.data.pudata import MemoryData
+from resvm_cli.data.scaling import FeatureStats
 from resvm_cli.errors import DataError, ParameterError, warn_caller
 from resvm_cli.parameters import KernelName, ScaleChoice
 from resvm_cli.records import dataclass
-from resvm_cli.rows import BoolArray, FloatArray, IntArray
+from resvm_cli.rows import BoolArray, FloatArray, IntArray, Rows
 from resvm_cli.run import Run
 
-Matrix: TypeAlias = Any  # a numpy array, a scipy sparse matrix, a DataFrame or a list of rows
 Label: TypeAlias = float | int | str
 PathName: TypeAlias = str | os.PathLike[str]
 
-ENCODE = "leave out text columns, or encode them as numbers, one column per value"
-FILL_IN = "leave such rows out, or fill in a number such as the column mean"
-LOSSY_KINDS = {"c": "complex numbers", "M": "dates", "m": "time spans"}
+ENCODE = "pass a data frame: its text columns are encoded as categories"
+MISSING = f"{FILL_IN}: `missing='mean'`"
 N_LABELS = 20  # labels listed in an error
 CLEAR_PAIRS = ([0, 1], [-1, 1])  # pairs of labels in which only 1 can be the positive one
 NUMBERED = (
@@ -49,11 +52,11 @@ def as_matrix(X: Matrix, name: str = "X") -> Any:
     with np.errstate(over="ignore"):
         finite = np.isfinite(np.asarray(matrix.data if is_sparse else matrix, np.float64))
     if not finite.all():
-        if not is_sparse:
-            row, column = (int(places[0]) for places in np.nonzero(~finite))
-            where = f"row {row}, column {_column_name(X, column)} of {name}"
-            raise DataError(f"{where}: {matrix[row, column]}; every value must be finite", FILL_IN)
-        raise DataError(f"{name} contains values that are not finite", FILL_IN)
+        if is_sparse:
+            raise DataError(f"{name} contains values that are not finite", FILL_IN)
+        row, column = (int(places[0]) for places in np.nonzero(~finite))
+        where = f"row {row}, column {column} of {name}"
+        raise DataError(f"{where}: {matrix[row, column]}; every value must be finite", MISSING)
     return matrix
 
 
@@ -70,51 +73,16 @@ def require_consistent(X: Matrix, name: str = "X") -> None:
         raise DataError(f"{name} is not a consistent sparse matrix: {error}") from None
 
 
-def refuse_lossy(values: Any, name: str) -> None:
-    """Reject arrays whose meaning would be lost if numpy converted them to plain numbers."""
-    if hasattr(values, "filled") and np.any(values.mask):
-        raise DataError(f"{name} has masked values", FILL_IN)
-    is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
-    dtypes = values.dtypes if is_frame else [getattr(values, "dtype", None)]
-    for column, dtype in enumerate(dtypes):
-        if (kind := getattr(dtype, "kind", "")) in LOSSY_KINDS:
-            where = f"column {_column_name(values, column)} of {name}" if is_frame else name
-            raise DataError(
-                f"{where} contains {LOSSY_KINDS[kind]}; expected real numbers",
-                "convert them to columns of real numbers",
-            )
-
-
 def _dense(X: Matrix, name: str) -> FloatArray:
     try:
-        values = X if hasattr(X, "iloc") else np.asarray(X)
-        refuse_lossy(values, name)  # in a list or an Arrow table
+        values = np.asarray(X)
+        refuse_lossy(values, name)  # in a list or a data frame
         with np.errstate(over="ignore"):  # infinite values are rejected
             return np.asarray(values, np.float64)
     except DataError:
         raise
     except (TypeError, ValueError) as error:
-        if not hasattr(X, "iloc"):
-            raise DataError(f"{name} is not a matrix of numbers: {error}", ENCODE) from None
-    columns = []
-    for column in range(X.shape[1]):
-        try:
-            columns.append(X.iloc[:, column].to_numpy(np.float64, na_value=np.nan))
-        except (TypeError, ValueError):
-            where = f"column {_column_name(X, column)} of {name}"
-            raise DataError(f"{where} contains values that are not numbers", ENCODE) from None
-    return np.column_stack(columns)
-
-
-def _column_name(X: Matrix, column: int) -> str:
-    names = _column_names(X)
-    return str(column) if names is None else f"'{names[column]}'"
-
-
-def _column_names(X: Matrix) -> tuple[Any, ...] | None:
-    """Return the column names of a DataFrame or an Arrow table, None for other matrices."""
-    names = getattr(X, "column_names", None)  # Arrow; in a DataFrame, at most one column
-    return tuple(names if isinstance(names, list) else getattr(X, "columns", ())) or None
+        raise DataError(f"{name} is not a matrix of numbers: {error}", ENCODE) from None
 
 
 def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
@@ -198,30 +166,65 @@ def require_same_order(X: Matrix, y: Any) -> None:
         )
 
 
-def row_index(X: Matrix, ids: Any, n_rows: int) -> Any:
-    """Return the labels of the rows of X: ``ids``, or the index of a DataFrame, or 0, 1, ..."""
-    if ids is not None:
-        checked_names("ids", ids, n_rows)
-        return np.fromiter(ids, object, n_rows)
-    has_index = hasattr(X, "iloc") and hasattr(X, "index")
-    return X.index if has_index else np.arange(n_rows)
+def choose_sets(
+    X: Matrix, y: Any, positives: Matrix, unlabeled: Matrix, function: str
+) -> tuple[Matrix, Any, Matrix]:
+    """Return the rows, their labels, and unlabeled rows if P and U are two arguments."""
+    if positives is None and unlabeled is None and X is not None and y is not None:
+        return X, y, None
+    if positives is None or unlabeled is None or X is not None or y is not None:
+        raise TypeError(f"{function}() takes either X and y, or positives and unlabeled")
+    return positives, None, unlabeled
+
+
+def stacked(X: Matrix, unlabeled: Matrix) -> Any:
+    """Return the matrices of P and U as one."""
+    from scipy.sparse import issparse, vstack
+
+    matrices = as_matrix(X, "P"), as_matrix(unlabeled, "U")
+    widths = [matrix.shape[1] for matrix in matrices]
+    if widths[0] != widths[1]:
+        raise DataError(
+            f"P has {widths[0]:,} columns, but U has {widths[1]:,}",
+            "for svmlight files: read_svmlight(FILE, features=N)",
+        )
+    return vstack(matrices, "csr") if any(map(issparse, matrices)) else np.vstack(matrices)
 
 
 @dataclass(frozen=True, eq=False)
-class LabeledMatrix:
-    """A matrix, and which of its rows are known positives or known negatives."""
+class LabeledRows:
+    """Rows to learn from, and which of them are known positives or known negatives."""
 
-    matrix: Any
+    rows: Any  # a matrix, or Rows if ``tables`` encode the columns
     positive: BoolArray
     negative: BoolArray
-    label: Label
-    names: tuple[Any, ...] | None  # of the columns
+    label: Label | None
+    given: Sequence[Matrix]  # X, or P and U
+    sizes: Sequence[int]
+    numbers: IntArray  # of the rows among those given, as rows with missing values may be dropped
+    tables: Sequence[TableFeatures] = ()
+    ids: Sequence[str] | None = None  # from a column
 
     @property
     def order(self) -> IntArray:
-        """The row indices of P, then of U, then of known negatives."""
+        """The numbers of the rows of P, then of U, then of known negatives."""
         masks = self.positive, ~(self.positive | self.negative), self.negative
-        return np.concatenate([np.flatnonzero(mask) for mask in masks])
+        return np.concatenate([self.numbers[mask] for mask in masks])
+
+    def index(self, ids: Any) -> Any:
+        """Return the labels of the given rows: ids, or the index of data frames, or 0, 1, ..."""
+        n_rows = sum(self.sizes)
+        if ids is not None:
+            checked_names("ids", ids, n_rows)
+            return np.fromiter(ids, object, n_rows)
+        if self.ids is not None:
+            index = np.full(n_rows, "", object)
+            index[self.numbers] = self.ids
+            return index
+        if all(hasattr(each, "iloc") and hasattr(each, "index") for each in self.given):
+            first, *others = (each.index for each in self.given)
+            return first.append(others) if others else first
+        return np.concatenate([np.arange(size) for size in self.sizes])
 
     def data(
         self,
@@ -232,66 +235,138 @@ class LabeledMatrix:
         zero_based: bool = False,
         weights: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
+        names: Sequence[Any] | None = None,
     ) -> MemoryData:
-        """Return P and U for the engine; ``ids`` name the rows of X."""
+        """Return P and U for the engine; ``ids`` name the given rows, ``names`` the columns."""
         source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
-        n_rows, n_columns = self.matrix.shape
-        if source.precomputed and n_rows != n_columns:
-            raise DataError(
-                f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel"
-                " matrix must be square"
-            )
+        n_rows, order, n_columns = sum(self.sizes), self.order, 0
+        if not self.tables:
+            n_columns = int(self.rows.shape[1])
+            names = column_names(self.given[0]) if names is None else names
+            if source.precomputed and n_rows != n_columns:
+                raise DataError(
+                    f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel"
+                    " matrix must be square"
+                )
         # as strings, as in a file: folds are drawn in the order of the sorted names
-        names = checked_names("groups", groups, n_rows)
+        group_names = checked_names("groups", groups, n_rows)
         if weights is not None:
             refuse_lossy(weights, "weights")
             weights = np.asarray(weights, np.float64)
-            if weights.shape != self.positive.shape:
+            if weights.shape not in ((n_rows,), (self.sizes[0],)):
                 raise DataError(f"{weights.size:,} weights, but X has {n_rows:,} rows")
-            weights = weights[self.positive]
-        return MemoryData.from_matrix(
-            self.matrix,
+            weights = weights[order[: int(self.positive.sum())]]
+        features = None if source.precomputed else self._features(names)
+        data = MemoryData.from_matrix(
+            self.rows,
             self.positive,
             self.negative,
-            groups=None if names is None else np.array(names, object)[self.order],
+            groups=None if group_names is None else np.array(group_names, object)[order],
             weights=weights,
-            ids=None if ids is None else [ids[row] for row in self.order.tolist()],
-            feature_names=None if source.precomputed else self.names or range(n_columns),
-            encoding=None if source.precomputed else self._encoding(),
+            ids=None if ids is None else [ids[row] for row in order.tolist()],
+            feature_names=None if source.precomputed else names or range(n_columns),
+            encoding=None if features is None else features.content(),
             scale=source.scale,
             precomputed=source.precomputed,
             zero_based=source.zero_based,
-            features=int(n_columns) + source.precomputed,
-            positive_label=None if isinstance(self.label, (str, bytes)) else float(self.label),
+            features=None if features is not None else n_columns + source.precomputed,
+            positive_label=None if isinstance(self.label, str | None) else float(self.label),
         )
+        if features is not None:
+            data.feature_names = features.names
+            data.notes[:0] = self._notes(features, data)
+        return data
 
-    def _encoding(self) -> dict[str, Any] | None:
-        """Return how columns become features, as in a table; None unless names are distinct."""
-        names = self.names or ()
+    def _features(self, names: Sequence[Any] | None) -> FeatureMap | None:
+        """Return how columns become features; None unless their names are distinct."""
+        if self.tables:
+            features: FeatureMap = replace(self.tables[0].map, missing=self.tables[0].missing)
+            return features
         if not names or len({name for name in names if type(name) is str}) < len(names):
             return None
         columns = [MappedColumn(name, "number", first) for first, name in enumerate(names, 1)]
-        return FeatureMap(columns, list(names), "refuse").content()
+        return FeatureMap(columns, list(names), "refuse")
+
+    def _notes(self, features: FeatureMap, data: MemoryData) -> list[str]:
+        """Return the notes on columns that the command line gives."""
+        known = bool(self.tables) and self.tables[0].is_known
+        found = [*notes.notes_on_training(self.tables, known=known)] if self.tables else []
+        if not known:
+            unlabeled, positive = FeatureStats(), FeatureStats()
+            positive.add(data.positives)
+            for rows in (*data.unlabeled(), data.negatives):
+                unlabeled.add(rows)
+            found += notes.give_answer_away(features.columns, unlabeled, positive)
+        return found
 
 
 def labeled_rows(
     X: Matrix,
-    y: npt.ArrayLike,
+    y: npt.ArrayLike | None,
     label: Label | None,
     negative_label: Label | None,
     run: Run,
-) -> LabeledMatrix:
-    """Check rows and labels; without ``label``, 1 marks known positives if others are 0 or -1."""
-    refuse_lossy(y, "y")
-    matrix, labels = as_matrix(X), np.asarray(y)
-    if labels.shape != (matrix.shape[0],):
-        shape = "x".join(map(str, labels.shape))
-        raise DataError(f"y has {shape} labels, but X has {matrix.shape[0]:,} rows")
-    require_same_order(X, y)
+    *,
+    unlabeled: Matrix = None,
+    roles: ColumnRoles | None = None,
+    known: FeatureMap | None = None,
+) -> LabeledRows:
+    """Check rows and labels; without ``label``, 1 marks known positives if others are 0 or -1.
+
+    Without ``y``, X contains P, and ``unlabeled`` contains U.
+    """
+    given, roles = [X] if unlabeled is None else [X, unlabeled], roles or ColumnRoles()
+    tables: list[TableFeatures] = []
+    ids = None
+    if is_table(given, roles, known=known is not None):
+        names = ["X"] if unlabeled is None else ["P", "U"]
+        frames = [FrameTable(each, name) for each, name in zip(given, names, strict=True)]
+        sizes = [frame.n_rows for frame in frames]
+        tables = encode_alike([RowInput.from_table(frame, roles) for frame in frames], known)
+        if known is None and (note := notes.remark_on_categories(tables[0])):
+            run.note(note)
+        blocks = [list(table.blocks()) for table in tables]
+        rows = Rows.concatenate([block.rows for each in blocks for block in each])
+        kept = [np.arange(sum(map(len, each))) for each in blocks]
+        kept = [table.rows_of_file(each) for table, each in zip(tables, kept, strict=True)]
+        numbers = np.concatenate([kept[0], *(sizes[0] + each for each in kept[1:])])
+        if roles.row_id is not None:
+            ids = [row_id for each in blocks for block in each for row_id in block.comments or ()]
+    else:
+        rows = as_matrix(X)
+        sizes = [rows.shape[0]]
+        if unlabeled is not None:
+            rows = stacked(rows, unlabeled)
+            sizes.append(rows.shape[0] - sizes[0])
+        numbers = np.arange(rows.shape[0])
+    n_rows = sum(sizes)
+    is_open = label is None
+    if unlabeled is not None:
+        positive = np.arange(n_rows) < sizes[0]
+        negative = np.zeros(n_rows, bool)
+    else:
+        refuse_lossy(y, "y")
+        labels = np.asarray(y)
+        if labels.shape != (n_rows,):
+            shape = "x".join(map(str, labels.shape))
+            raise DataError(f"y has {shape} labels, but X has {n_rows:,} rows")
+        require_same_order(X, y)
+        label, positive, negative = _read_labels(labels, label, negative_label)
+    positive, negative = positive[numbers], negative[numbers]
+    n_pos, n_unl = int(positive.sum()), int((~(positive | negative)).sum())
+    ratio = 1.0 if is_open and unlabeled is None else notes.SWAPPED_RATIO
+    if is_open and (note := notes.swapped(n_pos, n_unl, ratio=ratio)):
+        run.warn(note)
+    return LabeledRows(rows, positive, negative, label, given, sizes, numbers, tables, ids)
+
+
+def _read_labels(
+    labels: npt.NDArray[Any], label: Label | None, negative_label: Label | None
+) -> tuple[Label, BoolArray, BoolArray]:
+    """Return the label of known positives, and which rows are known positives or negatives."""
     for name, given in (("positive_label", label), ("negative_label", negative_label)):
         if given is not None and np.ndim(given):
             raise ParameterError(f"`{name}` must be one label, got {given!r}")
-    is_open = label is None
     try:
         if label is None:
             if not _is_clear(labels, negative_label):
@@ -316,10 +391,7 @@ def labeled_rows(
         )
     if (positive | negative).all():
         raise DataError("every row is a known positive or negative; there are no unlabeled rows")
-    n_pos, n_unl = int(positive.sum()), int((~(positive | negative)).sum())
-    if is_open and (note := swapped(n_pos, n_unl, ratio=1.0)):
-        run.warn(note)
-    return LabeledMatrix(matrix, positive, negative, label, _column_names(X))
+    return label, positive, negative
 
 
 class SvmlightData(NamedTuple):

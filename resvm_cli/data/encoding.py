@@ -173,6 +173,11 @@ class FeatureMap:
         """The values that replace missing numbers."""
         return {column.fill for column in self.columns if column.kind == "number"} - {None}
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every column is a feature, without any values to fill in."""
+        return {(column.kind, column.fill) for column in self.columns} == {("number", None)}
+
     def content(self) -> dict[str, Any]:
         columns = [column.content() for column in self.columns]
         rule = {} if self.missing is None else {"missing": self.missing}

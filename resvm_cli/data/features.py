@@ -70,8 +70,8 @@ class TableFeatures:
         self._features = columns.features
         self._sharing: list[TableFeatures] = []  # tables that share the map
         self.map = known or FeatureMap()
-        self._is_fixed = known is not None  # the map was given
-        self._decided = self._is_fixed
+        self.is_known = known is not None  # the map was given
+        self._decided = self.is_known
         self._plan: list[tuple[MappedColumn, int]] = []
         self._rest: Iterator[TableBlock] = iter(())  # of the pass over the rows
         self.missing: MissingRule = roles.missing or "refuse"
@@ -302,13 +302,13 @@ class TableFeatures:
                 return table
         table = np.empty((block.n_rows, len(cells)))
         for index, (column, at) in enumerate(self._numbers):
-            values = numbers_of(block, at, column.name, like=self._is_fixed)
+            values = numbers_of(block, at, column.name, like=self.is_known)
             missing = np.isnan(values)
             if self.missing == "drop":
                 kept &= ~missing
             elif column.fill is None and missing.any():
                 row = int(np.flatnonzero(missing)[0])
-                raise no_value(block, row, column.name, like=self._is_fixed)
+                raise no_value(block, row, column.name, like=self.is_known)
             self.n_missing[column.name] += int(missing.sum())
             table[:, index] = np.where(missing, column.fill or 0.0, values)
         return table
@@ -325,11 +325,11 @@ class TableFeatures:
                 feature = 0  # all features of this column are 0
                 if self.missing == "refuse":
                     row = cells.index(cell)
-                    raise no_value(block, row, column.name, like=self._is_fixed)
+                    raise no_value(block, row, column.name, like=self.is_known)
                 if self.missing == "drop":
                     kept &= np.array([other != cell for other in cells], bool)
                 self.n_missing[column.name] += cells.count(cell)
-            elif not feature and self._is_fixed:
+            elif not feature and self.is_known:
                 count, first = self.unseen.get(column.name, (0, text))
                 self.unseen[column.name] = count + cells.count(cell), first
             elif not feature:
@@ -355,7 +355,7 @@ class TableFeatures:
                 morgan.entries(later.columns[at], valid)
                 n_invalid += int((~valid).sum())
             others = f", the first of {n_invalid:,}" if n_invalid > 1 else ""
-            fixed = self._is_fixed and self.map.missing is not None  # predict drops no row
+            fixed = self.is_known and self.map.missing is not None  # predict drops no row
             raise DataError(
                 f"{block.where(first)}: RDKit cannot read the molecule"
                 f" '{texts_of(block.columns[at])[first][:60]}'{others}",

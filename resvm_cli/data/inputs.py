@@ -222,6 +222,14 @@ class RowInput:
             return
         self._open_table(kind, text)
 
+    @classmethod
+    def from_table(cls, table: Table, roles: ColumnRoles) -> RowInput:
+        """Return the rows of a table in memory."""
+        rows = cls.__new__(cls)
+        rows.name, rows.table, rows._roles = table.name, table, roles
+        rows.features = rows.fingerprints = rows._sparse = None
+        return rows
+
     def _open_table(self, kind: Kind, text: Iterator[bytes]) -> None:
         if self._zero_based:
             raise ParameterError(

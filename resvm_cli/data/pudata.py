@@ -439,12 +439,17 @@ class MemoryData(PUData):
         precomputed: bool = False,
         **settings: Any,
     ) -> MemoryData:
-        """Split a matrix by masks of P and known negatives; kernel values get serial numbers."""
+        """Split a matrix or rows by masks of P and known negatives.
+
+        Kernel values get serial numbers.
+        """
         chosen = np.asarray(positive, bool)
-        if chosen.shape != (matrix.shape[0],):
-            raise DataError(f"{chosen.size:,} labels, but the matrix has {matrix.shape[0]:,} rows")
         zero_based = bool(settings.get("zero_based", False))
-        rows = Rows.from_matrix(matrix, 0 if zero_based and not precomputed else 1)
+        rows = matrix
+        if not isinstance(matrix, Rows):
+            rows = Rows.from_matrix(matrix, 0 if zero_based and not precomputed else 1)
+        if chosen.shape != (len(rows),):
+            raise DataError(f"{chosen.size:,} labels, but the matrix has {len(rows):,} rows")
         if precomputed:
             rows = kernels.with_serials(rows)
         known = np.zeros(len(chosen), bool) if negative is None else np.asarray(negative, bool)

@@ -22,8 +22,8 @@ from tests.conftest import ROOT
 PUBLIC = {name: getattr(resvm_cli, name) for name in resvm_cli.__all__}
 # What **parameters stands for.
 KEYWORDS = {
-    "tune": functions.TUNED_OPTIONS,
-    "rank": (*RANKING_TABLE, *functions.TRAINING_OPTIONS),
+    "tune": (*functions.TUNED_OPTIONS, *functions.ROLES),
+    "rank": (*RANKING_TABLE, *functions.TRAINING_OPTIONS, *functions.ROLES),
 }
 # Made by functions, not by users, so their attributes are documented instead.
 RESULTS = {"Ranking", "SvmlightData", "Tuning"}

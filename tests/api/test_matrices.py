@@ -11,26 +11,9 @@ from sklearn.datasets import load_svmlight_file
 import resvm_cli
 from resvm_cli.api import matrices
 from resvm_cli.run import Run
+from tests.api.test_frames import Frame
 from tests.conftest import write_svm
 from tests.fitting import fitted
-
-
-class Cells(np.ndarray):
-    """The part of a pandas Series that the code uses."""
-
-    def to_numpy(self, dtype, na_value):
-        return np.asarray(self, dtype)
-
-
-class Frame:
-    """The part of a pandas DataFrame that the code uses."""
-
-    def __init__(self, cells, columns):
-        self.cells, self.columns, self.shape = cells, columns, cells.shape
-        self.dtypes, self.iloc = [cells.dtype] * len(columns), cells.view(Cells)
-
-    def __array__(self, dtype=None, copy=None):
-        return self.cells.astype(dtype)
 
 
 def read_labels(X, y, label=None, negative_label=None):
@@ -40,16 +23,10 @@ def read_labels(X, y, label=None, negative_label=None):
 def test_a_value_that_is_no_number_is_named_by_row_and_column(labeled):
     X = labeled.X.astype(object)
     X[2, 4] = "high"
-    with pytest.raises(
-        ValueError, match=r"^column 'e' of X contains values that are not numbers\nleave out"
-    ):
-        matrices.as_matrix(Frame(X, list("abcdef")))
     with pytest.raises(ValueError, match=r"^X is not a matrix of numbers: .*'high'"):
         matrices.as_matrix(X)
     X[2, 4] = np.nan
-    with pytest.raises(ValueError, match=r"^row 2, column 'e' of X: nan; .*\nleave such rows out"):
-        matrices.as_matrix(Frame(X, list("abcdef")))
-    with pytest.raises(ValueError, match=r"^row 2, column 4 of X: nan"):
+    with pytest.raises(ValueError, match=r"^row 2, column 4 of X: nan; .*\nleave such rows out"):
         matrices.as_matrix(X)
     with pytest.raises(ValueError, match=r"^X contains values that are not finite"):
         matrices.as_matrix(csr_matrix(X.astype(float)))
@@ -83,7 +60,7 @@ def test_numbers_of_every_type_are_converted_exactly(labeled):
         (lambda X: (X * 1j).tolist(), "^X contains complex numbers"),
         (lambda X: csr_matrix(X * 1j), "^X contains complex numbers"),
         (lambda X: sparse.dok_array(X * 1j), "^X contains complex numbers"),
-        (lambda X: Frame(X * 1j, list("abcdef")), "^column 'a' of X contains complex numbers"),
+        (lambda X: Frame(X * 1j), "^column 'a' of X contains complex numbers"),
         (lambda X: X.astype("M8[D]"), "^X contains dates"),
         (lambda X: list(X.astype("m8[D]")), "^X contains time spans"),
         (lambda X: np.ma.masked_equal(X, X[3, 1]), "^X has masked values\nleave such rows out"),
@@ -116,38 +93,6 @@ def test_masked_labels_and_weights_are_refused(labeled):
         read_labels(labeled.X, np.ma.array(labeled.y, mask=first))
     with pytest.raises(ValueError, match=r"^weights has masked values"):
         fitted(labeled.X, labeled.y, weights=np.ma.array(np.ones(130), mask=first))
-
-
-def test_data_frames_of_every_type_are_converted_or_refused(labeled):
-    pandas = pytest.importorskip("pandas")
-    whole = pandas.DataFrame(np.clip(np.rint(labeled.X), -9, 9), columns=list("abcdef"))
-    for kind in ("Int64", "Float64", "float32", "int8", "category", pandas.SparseDtype(float, 0)):
-        np.testing.assert_array_equal(matrices.as_matrix(whole.astype({"b": kind})), whole)
-        np.testing.assert_array_equal(matrices.as_matrix(whole.astype(kind)), whole)
-    for kind in ("Int64", "Float64", "boolean"):
-        some = (whole != 0) if kind == "boolean" else whole
-        missing = some.astype({"b": kind})
-        missing.loc[4, "b"] = pandas.NA
-        with pytest.raises(ValueError, match=r"^row 4, column 'b' of X: nan; every value"):
-            matrices.as_matrix(missing)
-    dates = whole.assign(t=pandas.to_datetime("2026-01-01"))
-    with pytest.raises(ValueError, match=r"^column 't' of X contains dates"):
-        matrices.as_matrix(dates)
-    with pytest.raises(ValueError, match=r"^column 't' of X contains values that are not numbers"):
-        matrices.as_matrix(whole.assign(t="x"))
-
-
-def test_columns_of_frames_and_of_arrow_tables_have_names(labeled):
-    X, y = labeled.X, labeled.y
-    assert read_labels(X, y).names is None
-    assert read_labels(Frame(X, list("abcdef")), y).names == tuple("abcdef")
-    pyarrow = pytest.importorskip("pyarrow")
-    table = pyarrow.table(dict(zip("abcdef", X.T, strict=True)))
-    assert read_labels(table, y).names == tuple("abcdef")
-    # columns become features by name if all names are text and distinct
-    assert read_labels(Frame(X, list("abcdef")), y).data(None, None).encoding is not None
-    for names in (range(6), list("abcdee")):
-        assert read_labels(Frame(X, list(names)), y).data(None, None).encoding is None
 
 
 @pytest.mark.parametrize("other", [0, -1, False, 0.0, np.nan, None])
