@@ -11,10 +11,8 @@ if TYPE_CHECKING:
         ClassWeightedSVMClassifier,
         RESVMClassifier,
         load_model,
-        pu_score,
     )
     from resvm_cli.api.functions import Ranking, Tuning, rank, tune
-    from resvm_cli.api.matrices import SvmlightData, read_svmlight
     from resvm_cli.errors import ResultWarning
 
 __version__ = "0.3.0"
@@ -24,18 +22,14 @@ __all__ = [
     "RESVMClassifier",
     "Ranking",
     "ResultWarning",
-    "SvmlightData",
     "Tuning",
     "load_model",
-    "pu_score",
     "rank",
-    "read_svmlight",
     "tune",
 ]
 # The modules of public names; all others are in api.estimators, which needs scikit-learn.
 _MODULES = {
     **dict.fromkeys(("Ranking", "Tuning", "rank", "tune"), "api.functions"),
-    **dict.fromkeys(("SvmlightData", "read_svmlight"), "api.matrices"),
     "ResultWarning": "errors",
 }
 

@@ -31,6 +31,7 @@ SOUND = {
     "n_jobs": (-1,),
     "positive_label": (0,),
     "auto": (0,),  # False
+    **dict.fromkeys(("columns", "drop", "categorical"), ([],)),
     "tolerance": (2.5,),  # rejected later, by the solver
     **dict.fromkeys(("w_pos", "w_neg", "c_unl", "c_pos", "gamma", "unl_per_pos"), (2.5,)),
 }
@@ -95,7 +96,7 @@ def test_rank_refuses_bad_values_by_name(rows, name):
 @pytest.mark.parametrize("method", ESTIMATORS)
 def test_estimators_refuse_bad_values_by_name(rows, method):
     known = set(estimator(method).get_params())
-    for name in known - {"oob", "auto"}:  # every value is true or false
+    for name in known - {"auto"}:  # every value is true or false
         for value in bad_values(name):
             few = {"n_models": 2} if "n_models" in known else {}
             needed = {k: v for k, v in NEEDS.get(name, {}).items() if k != "method"}

@@ -31,9 +31,9 @@ from experiments.quality.tasks import TASKS, Draw, draw
 
 CONTAMINATIONS = (0.0, 0.1, 0.3)
 OURS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "train --no-auto": (resvm_cli.RESVMClassifier, {"auto": False, "oob": False}),
-    "train": (resvm_cli.RESVMClassifier, {"auto": True, "oob": False}),
-    "train --method bagging": (resvm_cli.BaggingSVMClassifier, {"oob": False}),
+    "train --no-auto": (resvm_cli.RESVMClassifier, {"auto": False}),
+    "train": (resvm_cli.RESVMClassifier, {"auto": True}),
+    "train --method bagging": (resvm_cli.BaggingSVMClassifier, {}),
     "train --method cwsvm": (resvm_cli.ClassWeightedSVMClassifier, {}),
 }
 AUDIT = "cleanlab"

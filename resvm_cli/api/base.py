@@ -59,7 +59,6 @@ from resvm_cli.api.frames import (
 )
 from resvm_cli.api.matrices import (
     CLEAR_PAIRS,
-    LabeledRows,
     PathName,
     as_matrix,
     find_classes,
@@ -72,17 +71,13 @@ from resvm_cli.api.matrices import (
 from resvm_cli.data.encoding import ColumnRoles
 from resvm_cli.data.notes import notes_on_prediction, unconverged
 from resvm_cli.data.pu_input import TrainingInput
-from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.decisions import Decisions, fitted_classes, unknown_probability
 from resvm_cli.ensemble.ensemble import Predictor
 from resvm_cli.ensemble.importance import FeatureImportance, feature_importance
-from resvm_cli.ensemble.oob import TrainingRows, UnseenMask
-from resvm_cli.ensemble.train import Part
+from resvm_cli.ensemble.oob import UnseenMask
 from resvm_cli.errors import DataError, ParameterError, warn_caller
 from resvm_cli.parameters import MethodName, RuleName, check_contamination
-from resvm_cli.ranking.scores import OutOfBagScorer
 from resvm_cli.rows import FloatArray, Rows
-from resvm_cli.run import Run
 from resvm_cli.storage.model import StoredModel, check_model_target, stored_encoding
 from resvm_cli.tuning.choice import read_params
 from resvm_cli.tuning.learn import learn, redrawn_rows, save
@@ -92,13 +87,13 @@ ESTIMATE = "estimate"
 FRACTIONS = ("contamination_pos", "contamination_unl")  # for predict_proba
 LABELS = ("positive_label", "negative_label")
 # Parameters that the engine does not have.
-OWN_NAMES = ("random_state", "n_jobs", "oob", *LABELS, *FRACTIONS, *ROLES)
+OWN_NAMES = ("random_state", "n_jobs", *LABELS, *FRACTIONS, *ROLES)
 # Manifest entries that describe the model's files, not the model itself.
 FILE_ENTRIES = ("kind", "format", "out_of_bag", "members", "manifest_sha256")
 X_TYPE = "array, sparse matrix or DataFrame"
 ROWS = [entry("X", X_TYPE, "Rows with the same columns as in training, in the same order.")]
 TRAINING_ROWS = [
-    entry("X", X_TYPE, "One row per example; only known positives if ``unlabeled`` is given."),
+    entry("X", X_TYPE, "One row per example; known positives alone, with ``unlabeled``."),
     entry("y", "array", "Two labels: one for known positives and one for unlabeled rows."),
     entry("unlabeled", f"{X_TYPE}, optional", "Unlabeled rows, instead of y; labels are 1 and 0."),
     *shared_entries("groups", "weights"),
@@ -160,28 +155,22 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             If members stopped at the solver's iteration limit.
         """
         fitted = copy(self)  # so that an error changes nothing
-        roles = roles_from(self.get_params(deep=False))
-        X, labels, label, unlabeled = fitted._validated(X, y, unlabeled, roles)
-        fitted._fractions()
-        run = run_for(self.n_jobs)
+        roles, run = roles_from(self.get_params(deep=False)), run_for(self.n_jobs)
         parameters = {"method": self.method, "seed": seed_from(self.random_state)}
         parameters |= self._options()
+        params = read_params(parameters, molecules=roles.smiles is not None)
+        X, labels, label, unlabeled = fitted._validated(X, y, unlabeled, roles, params.kernel)
+        fitted._fractions()
         with parallel.one_blas_thread():
-            params = read_params(parameters, molecules=roles.smiles is not None)
-            roles = TrainingInput(table=roles).for_kernel(params.kernel).table
             labeled = labeled_rows(
-                X, labels, label, self.negative_label, run, unlabeled=unlabeled, roles=roles
-            )
-            data = labeled.data(
-                groups,
-                params.data_scale,
+                *(X, labels, label, self.negative_label, run),
+                unlabeled=unlabeled,
+                roles=TrainingInput(table=roles).for_kernel(params.kernel).table,
                 kernel=params.kernel,
-                weights=weights,
-                names=fitted._column_names,
             )
+            data = labeled.data(groups, params.data_scale, kernel=params.kernel, weights=weights)
             part, model = learn(data, params, run)
             fitted._adopt(model)
-            fitted._set_out_of_bag(part, data, labeled, run)
         fitted.notes_ = tuple(run.notes)
         self.__dict__.clear()
         self.__dict__.update(fitted.__dict__)
@@ -303,12 +292,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the ROC AUC of known positives against unlabeled rows.
 
-        This is scikit-learn's score ``"roc_auc"``: the chance that a known positive has a larger
-        decision value than an unlabeled row. Accuracy, the score of other classifiers, would reward
-        a model for predicting that unlabeled positives are negative. Positives among the unlabeled
-        rows pull the ROC AUC toward 1/2 by the same factor for every model: it is
-        ``1/2 + (1 - b) (A - 1/2)``, where A is the ROC AUC of positives against negatives and b the
-        fraction of positives in U. So the best model can be expected to have the best score.
+        This is scikit-learn's score ``"roc_auc"``. Accuracy, the score of other classifiers, would
+        reward a model for predicting that unlabeled positives are negative. Positives among the
+        unlabeled rows pull the ROC AUC toward 1/2 by the same factor for every model.
 
         Parameters
         ----------
@@ -363,20 +349,16 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self._rows(X)  # checks the columns
         model, run = self._model, run_for(self.n_jobs)
         with parallel.one_blas_thread():
-            label = None if unlabeled is not None else _plain(self.positive_label_)
+            kernel = model.ensemble.sections[0].kernel.name
             labeled = labeled_rows(
-                *(X, y, label, self.negative_label, run),
+                *(X, y, _plain(self.positive_label_), self.negative_label, run),
                 unlabeled=unlabeled,
                 roles=roles_from(self.get_params(deep=False)),
                 known=model.encoding,
+                kernel=kernel,
             )
             data = labeled.data(
-                groups,
-                None,
-                kernel=model.ensemble.sections[0].kernel.name,
-                zero_based=model.zero_based,
-                weights=weights,
-                names=self._column_names,
+                groups, None, kernel=kernel, zero_based=model.zero_based, weights=weights
             )
             plan, problems, drawn = redrawn_rows(model, "model", data, run)
             mask = UnseenMask(problems, drawn)
@@ -424,59 +406,29 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self.decision_: RuleName = model.decision.rule
         self.n_models_ = len(model.ensemble.members)
 
-    def _set_out_of_bag(self, part: Part, data: MemoryData, labeled: LabeledRows, run: Run) -> None:
-        """Set the decision values of the training rows, from members that have not seen them."""
-        for name in ("oob_decision_values_", "oob_members_"):
-            self.__dict__.pop(name, None)  # from an earlier fit
-        if not getattr(self, "oob", False):
-            return
-        plan, table, rule = part.plan, self._model.out_of_bag, self.decision_
-        order, n_pos, n_rows = labeled.order, part.plan.rows_pos, sum(labeled.sizes)
-        values, members = np.full(n_rows, np.nan), np.zeros(n_rows, np.int64)
-        if table is not None and len(part.sample) == len(order):  # the table covers all rows
-            first = np.where(table.positive, 0, n_pos) + plan.rows_unl * table.negative
-            numbers = order[table.rows - 1 + first]
-            values[numbers] = table.values if rule == "votes" else table.means
-            members[numbers] = table.members
-        else:
-            rows = TrainingRows(data.positives, part.unlabeled, part.drawn, data.groups())
-            mask = UnseenMask(part.problems, rows)
-            scorer = OutOfBagScorer(self._predictor, mask, rule, run, to_rank=False)
-            if plan.method == "resvm":
-                known, numbers = scorer.score("P", [data.positives], 0, n_pos), order[:n_pos]
-                values[numbers], members[numbers] = known.values, known.n_members
-            blocks = [*data.unlabeled(), data.negatives]
-            others = scorer.score("U", blocks, n_pos, plan.rows_unl + plan.rows_neg)
-            values[order[n_pos:]], members[order[n_pos:]] = others.values, others.n_members
-        self.oob_decision_values_, self.oob_members_ = values, members
-
     def _validated(
-        self, X: Any, y: Any, unlabeled: Any, roles: ColumnRoles
+        self, X: Any, y: Any, unlabeled: Any, roles: ColumnRoles, kernel: str
     ) -> tuple[Any, Any, Any, Any]:
         """Set what the data says; return the rows, their labels, that of P, and any U."""
         require_consistent(X)
         given = [X] if unlabeled is None else [X, unlabeled]
-        as_table = is_table(given, roles)
-        if unlabeled is not None:
-            if y is not None:
-                raise ParameterError("give either `y` or `unlabeled`, not both")
-            if not as_table:
-                matrix = stacked(*given)
-                y = np.arange(matrix.shape[0]) < as_matrix(X).shape[0]
-                X, y, unlabeled = matrix, y.astype(int), None
-        if as_table:
+        if unlabeled is not None and y is not None:
+            raise ParameterError("give either `y` or `unlabeled`, not both")
+        if kernel != "precomputed" and is_table(given, roles):
             validate_data(self, X, skip_check_array=True)
-            rows, labels = X, y
             if unlabeled is not None:
                 self.classes_, self.positive_label_ = np.array([0, 1]), 1
                 return X, None, None, unlabeled
             if y is None:
                 raise ValueError("y is None, but fit requires y, or `unlabeled` rows")
-            labels = column_or_1d(y, warn=True)
+            rows, labels = X, column_or_1d(y, warn=True)
             assert_all_finite(labels, input_name="y")
         else:
+            if unlabeled is not None:
+                n_pos, X = as_matrix(X).shape[0], stacked(*given)
+                y = (np.arange(X.shape[0]) < n_pos).astype(int)
             rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        refuse_lossy(X, "X")  # after scikit-learn's checks, which have their own messages
+            refuse_lossy(X, "X")  # after scikit-learn's checks, which have their own messages
         refuse_lossy(y, "y")
         require_same_order(X, y)
         self.classes_ = find_classes(labels, self.negative_label)
@@ -489,15 +441,17 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """Return rows to predict, with the features of the model."""
         check_is_fitted(self)
         require_consistent(X)
-        model = self._model
-        known = model.encoding
-        if known is None or known.is_plain:
-            matrix = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-            refuse_lossy(X, "X")
-        elif column_names(X) is not None or known.columns[0].name == "1":
+        model, known = self._model, self._model.encoding
+        is_frame = column_names(X) is not None
+        if known is not None and (is_frame or known.columns[0].name == "1"):
+            if known.is_plain:  # in the same order, as in scikit-learn
+                validate_data(self, X, skip_check_array=True, reset=False)
             rows, table = encoded_rows(X, known)
             warn_caller(notes_on_prediction(table))
             return rows
+        if known is None or known.is_plain:
+            matrix = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+            refuse_lossy(X, "X")
         else:
             matrix = as_matrix(X)
             if matrix.shape[1] != len(known.names):
@@ -508,11 +462,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
                 )
         counted_from_0 = model.zero_based and not model.ensemble.is_precomputed
         return Rows.from_matrix(matrix, 0 if counted_from_0 else 1)
-
-    @property
-    def _column_names(self) -> tuple[str, ...] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(names)
 
     def _each_block(self, X: Any, apply: Callable[[Predictor, Rows], Any]) -> list[Any]:
         """Return what a method of the predictor returns for each block of rows."""

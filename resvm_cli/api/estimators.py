@@ -1,4 +1,4 @@
-"""The three estimators, with constructors and docstrings from the parameter table; their score."""
+"""The three estimators, with constructors and docstrings from the parameter table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from resvm_cli.api.arguments import (
     SHARED,
@@ -21,7 +20,6 @@ from resvm_cli.api.arguments import (
 from resvm_cli.api.base import LABELS, PUClassifier
 from resvm_cli.api.matrices import CLEAR_PAIRS, PathName, find_positive
 from resvm_cli.errors import ParameterError
-from resvm_cli.metrics.ranking import pu_score as pu_score_of
 from resvm_cli.parameters import METHOD_TABLE, TABLE, MethodName
 from resvm_cli.storage.model import StoredModel, load_with_out_of_bag
 from resvm_cli.tuning.choice import stored_parameters
@@ -29,11 +27,6 @@ from resvm_cli.tuning.choice import stored_parameters
 # Parameters and attributes: type and meaning.
 OWN = {
     **{name: SHARED[name] for name in (*TABLE_ROLES, "n_jobs", "random_state")},
-    "oob": (
-        "bool, default=True",
-        "Whether to set ``oob_decision_values_`` and ``oob_members_``, which a grid search does not"
-        " need.",
-    ),
     "positive_label": (
         "label, optional",
         "The label of known positives. Default: the larger of the two labels, with a warning unless"
@@ -61,15 +54,6 @@ ATTRIBUTES = {
     "n_models_": ("int", "Number of members."),
     "notes_": ("tuple of str", "Notes about training; some were also issued as warnings."),
     "manifest_": ("dict", "The description of the model, as in its manifest.json."),
-    "oob_decision_values_": (
-        "array of float",
-        "Decision values of the training rows, from members that have not seen them; nan for"
-        " rows that every member has seen. Only if ``oob`` is true.",
-    ),
-    "oob_members_": (
-        "array of int",
-        "How many members have not seen each training row. Only if ``oob`` is true.",
-    ),
     "n_features_in_": ("int", "Number of columns."),
     "feature_names_in_": ("array of str", "Names of the columns, if X is a DataFrame."),
 }
@@ -113,11 +97,7 @@ def with_parameters(kind: Kind) -> Kind:
         *table_entries(TABLE, [name for name in defaults if name in TABLE], defaults),
         *(entry(name, *OWN[name]) for name in defaults if name in OWN),
     ]
-    attributes = [
-        entry(name, *text)
-        for name, text in ATTRIBUTES.items()
-        if "oob" in defaults or not name.startswith("oob_")
-    ]
+    attributes = [entry(name, *text) for name, text in ATTRIBUTES.items()]
     return documented(parameters=entries, attributes=attributes)(kind)
 
 
@@ -139,22 +119,15 @@ class RESVMClassifier(PUClassifier):
     >>> estimator = RESVMClassifier(n_models=20).fit(X, y)
     >>> estimator.predict([[2, 2], [0, 0]])
     array([1, 0])
-    >>> best = np.flatnonzero(y == 0)[np.argsort(-estimator.oob_decision_values_[y == 0])]
-    >>> int((best[:50] < 100).sum())  # positives among the 50 best unlabeled rows
-    46
     """
 
     method: ClassVar[MethodName] = "resvm"
-    __init__ = constructor(
-        "resvm", decision=None, oob=True, contamination_pos=None, contamination_unl=None
-    )
+    __init__ = constructor("resvm", decision=None, contamination_pos=None, contamination_unl=None)
 
 
 @with_parameters
 class BaggingSVMClassifier(PUClassifier):
     """Bagging SVM: each member is trained on all of P against rows of U drawn with replacement.
-
-    No row of P is out of bag, so ``oob_decision_values_`` is nan for known positives.
 
     {parameters}
 
@@ -172,7 +145,7 @@ class BaggingSVMClassifier(PUClassifier):
     """
 
     method: ClassVar[MethodName] = "bagging"
-    __init__ = constructor("bagging", decision=None, oob=True)
+    __init__ = constructor("bagging", decision=None)
 
 
 @with_parameters
@@ -273,75 +246,3 @@ def estimator_of(model: StoredModel, classes: Sequence[Any] = (-1, 1)) -> PUClas
                 missing=known.missing,
             )
     return estimator
-
-
-def pu_score(
-    estimator: Any,
-    X: Any,
-    y: npt.ArrayLike,
-    *,
-    positive_label: Any = None,
-    sample_weight: npt.ArrayLike | None = None,
-) -> float:
-    """Score predicted labels without negatives: recall² / fraction predicted positive.
-
-    Recall is computed over the known positives. The score has no upper bound, and it is
-    proportional to precision x recall if the known positives are a random sample of all positives.
-    It depends on the threshold, so use it to choose one; to compare models by their ranking, use
-    the estimators' ``score``, which is scikit-learn's ``"roc_auc"``. Pass ``pu_score`` as
-    ``scoring`` to any scikit-learn tool.
-
-    Parameters
-    ----------
-    estimator : fitted classifier
-        Any classifier with two labels.
-    X : array, sparse matrix or DataFrame
-        One row per example; the estimator must not have been fitted on any of them.
-    y : array of labels
-        The two labels that the estimator was fitted with.
-    positive_label : label, optional
-        The label of known positives. Default: the ``positive_label`` of the estimator, or of the
-        estimator inside a pipeline, search or calibration; if it is not set, the larger label.
-    sample_weight : array, optional
-        Weight of each row, for both the recall and the fraction.
-
-    Returns
-    -------
-    float
-        At least 0; nan if y has no known positives.
-
-    Raises
-    ------
-    ValueError
-        If the positive label is unknown, as in a ``StackingClassifier``. In that case use
-        ``functools.partial(pu_score, positive_label=...)``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import make_blobs
-    >>> from resvm_cli import RESVMClassifier, pu_score
-    >>> X, positive = make_blobs([200, 100], centers=[[0, 0], [2, 2]], random_state=0)
-    >>> y = positive * (np.arange(300) % 3 == 0)  # a third of the positives are labeled
-    >>> fitted = RESVMClassifier(n_models=10).fit(X[::2], y[::2])
-    >>> round(pu_score(fitted, X[1::2], y[1::2]), 2)
-    1.97
-    """
-    labels, chosen = estimator.classes_.tolist(), [positive_label]
-    if positive_label is None:
-        chosen = [
-            value
-            for name, value in estimator.get_params().items()
-            if name.rpartition("__")[2] == "positive_label" and value is not None
-        ] or [labels[1]]
-    if chosen[0] not in labels or any(each != chosen[0] for each in chosen):
-        raise ParameterError(
-            f"pu_score cannot tell which of {' and '.join(map(repr, labels))} is positive",
-            "set its `positive_label`, as in functools.partial(pu_score, positive_label=...)",
-        )
-    known, predicted = np.asarray(y) == chosen[0], estimator.predict(X) == chosen[0]
-    weights = np.ones(len(known)) if sample_weight is None else np.asarray(sample_weight, float)
-    if not weights[known].sum():
-        return float("nan")
-    recall = np.average(predicted[known], weights=weights[known])
-    return float(pu_score_of(recall, np.average(predicted, weights=weights)))

@@ -35,10 +35,15 @@ ROLES = {
 
 def roles_from(given: Mapping[str, Any]) -> ColumnRoles:
     """Return how to read a table; several names may be in a list, or separated by commas."""
-    roles: dict[str, Any] = {role: given.get(name) for name, role in ROLES.items()}
-    for role in ("only", "dropped", "categories"):
-        names = roles[role] if roles[role] is not None else ()
-        roles[role] = tuple(names.split(",") if isinstance(names, str) else map(str, names))
+    roles: dict[str, Any] = {}
+    for name, role in ROLES.items():
+        value, values = given.get(name), [given.get(name)]
+        several = role in ("only", "dropped", "categories")
+        if several and value is not None:
+            values = value.split(",") if isinstance(value, str) else np.ravel(value).tolist()
+        if not all(each is None or isinstance(each, str) for each in values):
+            raise ParameterError(f"`{name}` must be text, got {value!r}")
+        roles[role] = tuple(each for each in values if each is not None) if several else value
     if (rule := roles["missing"]) not in (None, *get_args(MissingRule)):
         rules = ", ".join(get_args(MissingRule))
         raise ParameterError(f"`missing` must be one of {rules}, got {rule!r}")
@@ -85,11 +90,6 @@ class FrameTable(Table):
             for each, values in zip(names, columns, strict=True)
         ]
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether all cells are finite numbers."""
-        return all(isinstance(each, np.ndarray) and np.isfinite(each).all() for each in self._cells)
-
     def blocks(
         self, used: Container[object] | None = None, numbers: Container[object] = ()
     ) -> Iterator[TableBlock]:
@@ -130,31 +130,15 @@ def _is_missing(cell: Any) -> bool:
         return True
 
 
-def is_table(inputs: Sequence[Matrix], roles: ColumnRoles, *, known: bool = False) -> bool:
-    """Whether inputs are encoded by column, because of their content or of the roles given.
-
-    A data frame of finite numbers is a matrix, unless a model's features are known by name.
-    """
+def is_table(inputs: Sequence[Matrix], roles: ColumnRoles) -> bool:
+    """Whether inputs become features by column: data frames, or matrices with roles."""
     if any(hasattr(each, "tocsr") for each in inputs):
         for parameter in roles.named_parameters:
             raise DataError(f"X is a sparse matrix, without column names for `{parameter}`")
         return False
-    if roles != ColumnRoles():
-        return True
-    named = all(column_names(each) is not None for each in inputs)
-    return named and (known or len(inputs) > 1 or not is_plain(inputs[0]))
-
-
-def is_plain(frame: Matrix) -> bool:
-    """Whether a data frame contains finite numbers alone."""
-    names = column_names(frame) or ()
-    if len({*map(str, names)}) < len(names):
-        return True  # it cannot be a table
-    dtypes = getattr(frame, "dtypes", [None])
-    if all(isinstance(each, np.dtype) and each.kind in "biuf" for each in dtypes):
-        with np.errstate(over="ignore"):
-            return bool(np.isfinite(np.asarray(frame, np.float64)).all())
-    return FrameTable(frame).is_plain
+    names = [column_names(each) or () for each in inputs]
+    distinct = all(each and len({n for n in each if type(n) is str}) == len(each) for each in names)
+    return distinct or roles != ColumnRoles()
 
 
 def encoded_rows(frame: Matrix, known: FeatureMap) -> tuple[Rows, TableFeatures]:

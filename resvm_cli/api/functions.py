@@ -145,13 +145,16 @@ def tune(
         X, y, unlabeled = choose_sets(X, y, positives, unlabeled, "tune")
         run, roles = run_for(n_jobs, progress), roles_from(parameters)
         given = {**parameters, "seed": seed_from(random_state)}
-        if roles.smiles is not None and given.get("kernel") is None:
-            given["kernel"] = "tanimoto"
+        if roles.smiles is not None:
+            given = {"kernel": "tanimoto", **given}
         settings = SearchOptions(**tuning_settings(given))
         settings.check()
         roles = TrainingInput(table=roles).for_kernel(settings.base.kernel).table
         labeled = labeled_rows(
-            X, y, positive_label, negative_label, run, unlabeled=unlabeled, roles=roles
+            *(X, y, positive_label, negative_label, run),
+            unlabeled=unlabeled,
+            roles=roles,
+            kernel=settings.base.kernel,
         )
         data = labeled.data(
             groups,
@@ -339,6 +342,7 @@ def rank(
             unlabeled=unlabeled,
             roles=TrainingInput(table=roles).for_kernel(params.kernel).table,
             known=None if stored is None else stored.encoding,
+            kernel=kernel,
         )
         index = labeled.index(ids)
         data = labeled.data(

@@ -1,4 +1,4 @@
-"""Matrices and labels: read them from files, check them, and convert them to P and U."""
+"""Matrices and labels: check them, and convert them to P and U for the engine."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from resvm_cli.api.frames import FILL_IN, FrameTable, Matrix, column_names, is_table, refuse_lossy
 from resvm_cli.data import notes
-from resvm_cli.data.encoding import ColumnRoles, FeatureMap, MappedColumn
+from resvm_cli.data.encoding import ColumnRoles, FeatureMap
 from resvm_cli.data.features import TableFeatures
 from resvm_cli.data.inputs import RowInput, encode_alike
 from resvm_cli.data.pu_input import TrainingInput
@@ -184,10 +184,7 @@ def stacked(X: Matrix, unlabeled: Matrix) -> Any:
     matrices = as_matrix(X, "P"), as_matrix(unlabeled, "U")
     widths = [matrix.shape[1] for matrix in matrices]
     if widths[0] != widths[1]:
-        raise DataError(
-            f"P has {widths[0]:,} columns, but U has {widths[1]:,}",
-            "for svmlight files: read_svmlight(FILE, features=N)",
-        )
+        raise DataError(f"P has {widths[0]:,} columns, but U has {widths[1]:,}")
     return vstack(matrices, "csr") if any(map(issparse, matrices)) else np.vstack(matrices)
 
 
@@ -235,14 +232,12 @@ class LabeledRows:
         zero_based: bool = False,
         weights: npt.ArrayLike | None = None,
         ids: Sequence[str] | None = None,
-        names: Sequence[Any] | None = None,
     ) -> MemoryData:
-        """Return P and U for the engine; ``ids`` name the given rows, ``names`` the columns."""
+        """Return P and U for the engine; ``ids`` name the given rows."""
         source = TrainingInput(scale=scale, zero_based=zero_based).for_kernel(kernel)
         n_rows, order, n_columns = sum(self.sizes), self.order, 0
         if not self.tables:
             n_columns = int(self.rows.shape[1])
-            names = column_names(self.given[0]) if names is None else names
             if source.precomputed and n_rows != n_columns:
                 raise DataError(
                     f"X has {n_rows:,} rows and {n_columns:,} columns; a precomputed kernel"
@@ -256,7 +251,10 @@ class LabeledRows:
             if weights.shape not in ((n_rows,), (self.sizes[0],)):
                 raise DataError(f"{weights.size:,} weights, but X has {n_rows:,} rows")
             weights = weights[order[: int(self.positive.sum())]]
-        features = None if source.precomputed else self._features(names)
+        features: FeatureMap | None = None
+        if self.tables:
+            features = replace(self.tables[0].map, missing=self.tables[0].missing)
+        columns = None if source.precomputed else column_names(self.given[0]) or range(n_columns)
         data = MemoryData.from_matrix(
             self.rows,
             self.positive,
@@ -264,7 +262,7 @@ class LabeledRows:
             groups=None if group_names is None else np.array(group_names, object)[order],
             weights=weights,
             ids=None if ids is None else [ids[row] for row in order.tolist()],
-            feature_names=None if source.precomputed else names or range(n_columns),
+            feature_names=columns if features is None else features.names,
             encoding=None if features is None else features.content(),
             scale=source.scale,
             precomputed=source.precomputed,
@@ -273,24 +271,13 @@ class LabeledRows:
             positive_label=None if isinstance(self.label, str | None) else float(self.label),
         )
         if features is not None:
-            data.feature_names = features.names
             data.notes[:0] = self._notes(features, data)
         return data
 
-    def _features(self, names: Sequence[Any] | None) -> FeatureMap | None:
-        """Return how columns become features; None unless their names are distinct."""
-        if self.tables:
-            features: FeatureMap = replace(self.tables[0].map, missing=self.tables[0].missing)
-            return features
-        if not names or len({name for name in names if type(name) is str}) < len(names):
-            return None
-        columns = [MappedColumn(name, "number", first) for first, name in enumerate(names, 1)]
-        return FeatureMap(columns, list(names), "refuse")
-
     def _notes(self, features: FeatureMap, data: MemoryData) -> list[str]:
         """Return the notes on columns that the command line gives."""
-        known = bool(self.tables) and self.tables[0].is_known
-        found = [*notes.notes_on_training(self.tables, known=known)] if self.tables else []
+        known = self.tables[0].is_known
+        found = [*notes.notes_on_training(self.tables, known=known)]
         if not known:
             unlabeled, positive = FeatureStats(), FeatureStats()
             positive.add(data.positives)
@@ -310,6 +297,7 @@ def labeled_rows(
     unlabeled: Matrix = None,
     roles: ColumnRoles | None = None,
     known: FeatureMap | None = None,
+    kernel: KernelName = "rbf",
 ) -> LabeledRows:
     """Check rows and labels; without ``label``, 1 marks known positives if others are 0 or -1.
 
@@ -318,7 +306,7 @@ def labeled_rows(
     given, roles = [X] if unlabeled is None else [X, unlabeled], roles or ColumnRoles()
     tables: list[TableFeatures] = []
     ids = None
-    if is_table(given, roles, known=known is not None):
+    if kernel != "precomputed" and is_table(given, roles):
         names = ["X"] if unlabeled is None else ["P", "U"]
         frames = [FrameTable(each, name) for each, name in zip(given, names, strict=True)]
         sizes = [frame.n_rows for frame in frames]
@@ -392,75 +380,3 @@ def _read_labels(
     if (positive | negative).all():
         raise DataError("every row is a known positive or negative; there are no unlabeled rows")
     return label, positive, negative
-
-
-class SvmlightData(NamedTuple):
-    """The contents of an svmlight file.
-
-    Attributes
-    ----------
-    X : scipy.sparse.csr_matrix
-        One row per line.
-    y : array of float
-        Labels; nan if a line has none.
-    ids : list of str
-        Trailing comments; empty if a line has none.
-    """
-
-    X: Any
-    y: FloatArray
-    ids: list[str]
-
-
-def read_svmlight(
-    path: PathName, *, zero_based: bool = False, features: int | None = None
-) -> SvmlightData:
-    """Read an svmlight file, plain or compressed.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    zero_based : bool, default=False
-        Whether features are numbered from 0.
-    features : int, optional
-        Number of columns. Default: up to the largest feature index in the file.
-
-    Returns
-    -------
-    SvmlightData
-        ``X`` (a CSR matrix), ``y`` (labels) and ``ids`` (trailing comments).
-
-    Raises
-    ------
-    ValueError
-        If a line is malformed; the message gives its number.
-    FileError
-        If the file cannot be read.
-
-    Examples
-    --------
-    >>> import resvm_cli
-    >>> with open("example.svm", "w") as file:
-    ...     count = file.write("1 1:0.5 3:2 # first\\n0 2:1 # second\\n")
-    >>> X, y, ids = resvm_cli.read_svmlight("example.svm")
-    >>> X.toarray()
-    array([[0.5, 0. , 2. ],
-           [0. , 1. , 0. ]])
-    >>> y, ids
-    (array([1., 0.]), ['first', 'second'])
-    """
-    from scipy.sparse import csr_matrix
-
-    from resvm_cli.data.inputs import read_file
-
-    block = read_file(os.fspath(path), zero_based=zero_based, with_comments=True)
-    rows = block.rows
-    first = 0 if zero_based else 1
-    width = rows.max_index + 1 - first if features is None else features
-    if rows.max_index - first >= width:
-        raise DataError(f"{path}: has feature {rows.max_index}, more than features={features}")
-    matrix = csr_matrix(
-        (rows.values, rows.indices - first, rows.indptr), shape=(len(rows), max(0, width))
-    )
-    return SvmlightData(matrix, block.labels, list(block.comments or ()))

@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import resvm_cli
 from resvm_cli import ResultWarning, RESVMClassifier
 from resvm_cli.api import base
-from resvm_cli.ensemble import oob as out_of_bag
 from resvm_cli.errors import DataError, ModelError
 from tests.commands.test_train import snapshot
 from tests.conftest import write_svm
@@ -223,8 +222,8 @@ def test_a_second_fit_leaves_nothing_of_the_first(rows):
     pandas = pytest.importorskip("pandas")
     X, y = rows
     model = fitted(pandas.DataFrame(X, columns=list("abcd")), y, **SMALL)
-    model.set_params(oob=False).fit(X[:, :2], y)
-    assert not {"feature_names_in_", "oob_members_"} & set(vars(model))
+    model.fit(X[:, :2], y)
+    assert "feature_names_in_" not in vars(model)
     assert model.n_features_in_ == 2
 
 
@@ -235,40 +234,8 @@ def test_groups_are_those_of_train(labeled, resvm, tmp_path):
     )
     assert ran.code == 0, ran.err
     grouped = fitted(labeled.X, labeled.y, groups=labeled.groups, **SMALL)
-    plain = fitted(labeled.X, labeled.y, **SMALL)
     grouped.save(tmp_path / "groups")
     assert snapshot(tmp_path / "groups") == snapshot(tmp_path / "cli")
-    assert (grouped.oob_members_ <= plain.oob_members_).all()
-    assert (grouped.oob_members_ < plain.oob_members_).any()
-
-
-def test_out_of_bag_values_are_those_stored_with_the_model(labeled):
-    model = fitted(labeled.X, labeled.y, n_models=20, decision="mean")
-    table = model._model.out_of_bag
-    seen_by_all = model.oob_members_ == 0
-    np.testing.assert_array_equal(np.isnan(model.oob_decision_values_), seen_by_all)
-    for positive, stored in ((True, table.positive), (False, ~table.positive)):
-        rows = np.flatnonzero((labeled.y == 1) == positive)[table.rows[stored] - 1]
-        np.testing.assert_array_equal(model.oob_decision_values_[rows], table.means[stored])
-        np.testing.assert_array_equal(model.oob_members_[rows], table.members[stored])
-
-
-@pytest.mark.parametrize("decision", ["votes", "mean"])
-def test_where_a_sample_is_stored_all_rows_are_scored(labeled, decision, monkeypatch):
-    keywords = {"n_models": 20, "decision": decision, "groups": labeled.groups}
-    whole = fitted(labeled.X, labeled.y, **keywords)
-    monkeypatch.setattr(out_of_bag, "_sample_size", lambda plan: 40)
-    some = fitted(labeled.X, labeled.y, **keywords)
-    np.testing.assert_array_equal(some.oob_members_, whole.oob_members_)
-    values = whole.oob_decision_values_
-    np.testing.assert_allclose(some.oob_decision_values_, values, rtol=1e-9)
-
-
-def test_bagging_has_out_of_bag_values_of_unlabeled_rows_alone(labeled):
-    values = fitted(labeled.X, labeled.y, method="bagging", n_models=30).oob_decision_values_
-    assert np.isnan(values[labeled.y == 1]).all()
-    assert np.isfinite(values[labeled.y == 0]).any()
-    assert not hasattr(fitted(labeled.X, labeled.y, method="cwsvm"), "oob_members_")
 
 
 def test_probabilities_are_those_of_predict(labeled, resvm, tmp_path):
@@ -360,7 +327,6 @@ def test_known_negatives_have_a_third_label():
     assert model.classes_.tolist() == [0, 1]
     assert model.manifest_["data"]["negative"]["rows"] == 20
     assert set(model.predict(X)) <= {0, 1}
-    assert np.isfinite(model.oob_decision_values_[-20:]).any()  # of known negatives
     assert 0.5 < model.score(X, y) <= 1
     named = np.array(["no", "open", "yes"])[y + 1]
     words = fitted(X, named, n_models=5, negative_label="no", positive_label="yes", w_neg=2.0)

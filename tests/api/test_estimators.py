@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import StackingClassifier
-from sklearn.metrics import get_scorer, recall_score, roc_auc_score
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -17,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import resvm_cli
-from resvm_cli import ClassWeightedSVMClassifier, RESVMClassifier, load_model, pu_score
+from resvm_cli import ClassWeightedSVMClassifier, RESVMClassifier, load_model
 from resvm_cli.parameters import METHOD_TABLE
 from tests.fitting import ESTIMATORS, estimator, fitted
 
@@ -52,7 +50,7 @@ def test_each_estimator_has_the_parameters_of_its_method(kind):
 
 def test_parameters_are_the_options_of_train_and_predict(resvm):
     shown = resvm("train", "--help-all").out.decode() + resvm("predict", "--help-all").out.decode()
-    own = {"random_state", "n_jobs", "oob", "auto", "positive_label", "negative_label"}
+    own = {"random_state", "n_jobs", "auto", "positive_label", "negative_label"}
     for kind in KINDS:
         for name in set(kind().get_params()) - own:
             assert f"--{name.replace('_', '-')}" in shown, name
@@ -144,16 +142,14 @@ def test_tools_of_scikit_learn_agree_on_which_label_is_positive(rows, positive, 
 
     # a kernel that is far too wide scores worst, and a search must not choose it
     pipeline, name = make_pipeline(StandardScaler(), one), "classweightedsvmclassifier__gamma"
-    for scoring in (None, "roc_auc", pu_score):
+    for scoring in (None, "roc_auc"):
         search = GridSearchCV(pipeline, {name: [1e3, 0.1]}, scoring=scoring, cv=2).fit(X, labels)
         assert search.best_params_ == {name: 0.1}
         assert search.best_score_ > 0.8
-    assert pu_score(search, X, labels) == pu_score(search.best_estimator_, X, labels) > 1
 
     calibrated = CalibratedClassifierCV(one, cv=2).fit(X, labels)
     column = calibrated.classes_.tolist().index(positive)
     assert roc_auc_score(y, calibrated.predict_proba(X)[:, column]) > 0.9
-    assert pu_score(calibrated, X, labels) > 1
 
     # stacking numbers the sorted labels, and its inner estimators see those numbers
     number = int(positive > other)
@@ -165,7 +161,6 @@ def test_tools_of_scikit_learn_agree_on_which_label_is_positive(rows, positive, 
     np.testing.assert_array_equal(values, model.decision_values(X))
     column = stacked.classes_.tolist().index(positive)
     assert roc_auc_score(y, stacked.predict_proba(X)[:, column]) > 0.9
-    assert partial(pu_score, positive_label=positive)(stacked, X, labels) > 1
 
 
 def test_a_label_that_is_not_there_is_refused(rows):
@@ -179,28 +174,14 @@ def test_a_label_that_is_not_there_is_refused(rows):
         stacking.fit(X, named(y, "hit", "unknown"))
 
 
-def test_the_scorer_refuses_to_guess_the_positive_label(rows):
-    X, y = rows
-    inner = ClassWeightedSVMClassifier(positive_label=0)
-    stacked = StackingClassifier([("pu", inner)], cv=2).fit(X, named(y, "hit", "unknown"))
-    with pytest.raises(ValueError, match="cannot tell which of 'hit' and 'unknown' is positive"):
-        pu_score(stacked, X, named(y, "hit", "unknown"))
-
-
 def test_scores_are_those_of_scikit_learn_whatever_the_weights(rows):
     X, y = rows
     model = clone(QUICK).fit(X, y)
-    called = model.predict(X) == 1
-    assert pu_score(model, X, y) == pytest.approx(recall_score(y, called) ** 2 / called.mean())
     times = np.arange(150) % 4  # a weight counts as that many rows
     again = np.repeat(np.arange(150), times)
-    for score in (pu_score, type(model).score):
-        expected = score(model, X[again], y[again])
-        assert score(model, X, y, sample_weight=times) == pytest.approx(expected)
-        assert score(model, X, y) != pytest.approx(expected)
-    assert np.isnan(pu_score(model, X, y, sample_weight=y == 0))
-    model.threshold_ = np.inf
-    assert pu_score(model, X, y) == 0.0
+    expected = model.score(X[again], y[again])
+    assert model.score(X, y, sample_weight=times) == pytest.approx(expected)
+    assert model.score(X, y) != pytest.approx(expected)
 
 
 @pytest.mark.filterwarnings("ignore:Only one class is present")  # scikit-learn's
@@ -208,7 +189,6 @@ def test_labels_of_one_kind_have_no_score(rows):
     X, y = rows
     model = clone(QUICK).fit(X, y)
     assert np.isnan(model.score(X[y == 0], y[y == 0]))
-    assert np.isnan(pu_score(model, X[y == 0], y[y == 0]))
 
 
 def test_cross_validation_of_a_precomputed_kernel_takes_rows_and_columns(rows):

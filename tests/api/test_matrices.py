@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.sparse import csr_matrix
-from sklearn.datasets import load_svmlight_file
 
 import resvm_cli
 from resvm_cli.api import matrices
 from resvm_cli.run import Run
 from tests.api.test_frames import Frame
-from tests.conftest import write_svm
 from tests.fitting import fitted
 
 
@@ -175,19 +173,3 @@ def test_one_label_or_three_of_an_estimator_are_refused():
         ValueError, match=r"^`positive_label` is 'hits', but the labels in y are 'hit' and 'no'$"
     ):
         matrices.find_positive(np.array(["hit", "no"]), "hits")
-
-
-@pytest.mark.parametrize("zero_based", [False, True])
-def test_a_svmlight_file_is_read_as_scikit_learn_reads_it(labeled, zero_based, tmp_path):
-    first = 0 if zero_based else 1
-    path = write_svm(tmp_path / "x.svm", labeled.X, labeled.y.astype(float), first_index=first)
-    X, y, ids = resvm_cli.read_svmlight(path, zero_based=zero_based)
-    expected, labels = load_svmlight_file(str(path), zero_based=zero_based)
-    assert X.shape == expected.shape
-    assert (expected != X).nnz == 0
-    np.testing.assert_array_equal(y, labels)
-    assert ids == [""] * 130
-    assert resvm_cli.read_svmlight(labeled.path).ids == labeled.ids
-    assert resvm_cli.read_svmlight(labeled.path, features=10).X.shape == (130, 10)
-    with pytest.raises(ValueError, match="more than features=3"):
-        resvm_cli.read_svmlight(labeled.path, features=3)

@@ -7,8 +7,8 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_svmlight_file
 
-import resvm_cli
 from resvm_cli.data import pufiles
 from resvm_cli.data.inputs import read_file
 from resvm_cli.data.pu_input import TrainingInput
@@ -351,7 +351,7 @@ def test_trailing_blank_lines_and_comments_are_passed_over(tmp_path):
 
 def test_from_python_weights_of_known_positives_count(problem, weights, resvm, tmp_path):
     blocks = [
-        resvm_cli.read_svmlight(problem / f"{name}.svm", features=5).X for name in ("pos", "unl")
+        load_svmlight_file(problem / f"{name}.svm", n_features=5)[0] for name in ("pos", "unl")
     ]
     X = np.vstack([block.toarray() for block in blocks])
     y = np.repeat([1, 0], [N_POS, len(X) - N_POS])
