@@ -1,11 +1,8 @@
 """What the estimators share: fitting and predicting with the same engine as the commands.
 
-``y`` has two labels: one for known positives and one for unlabeled rows. The positive one is
-``positive_label``, or else the larger of the two: 1 rather than 0 or -1, True rather than False.
 ``classes_`` is sorted and ``decision_function`` is positive for ``classes_[1]``, as scikit-learn
 expects; ``decision_values`` are larger for likelier positives, whatever the labels. The parameters
-are the options of ``resvm train``, and ``random_state`` is its seed: with the same rows, parameters
-and seed, the model is byte-for-byte identical.
+are the options of ``resvm train``, and ``random_state`` is its seed.
 """
 
 from __future__ import annotations
@@ -244,11 +241,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         -------
         array, rows x 2
             One column for each of ``classes_``.
-
-        Raises
-        ------
-        ModelError
-            If P and U overlap too much to estimate the probability.
         """
         values = self.decision_values(X)
         classes = fitted_classes(

@@ -201,11 +201,9 @@ def load_model(path: PathName, classes: Sequence[Any] = (-1, 1)) -> PUClassifier
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> X[:100] += 2
     >>> y = (np.arange(300) < 40).astype(int)
-    >>> estimator = resvm_cli.RESVMClassifier(n_models=5).fit(X, y)
-    >>> estimator.save("example-model", force=True)
-    >>> again = resvm_cli.load_model("example-model", classes=(0, 1))
-    >>> bool((again.predict(X) == estimator.predict(X)).all())
-    True
+    >>> resvm_cli.RESVMClassifier(n_models=5).fit(X, y).save("example-model", force=True)
+    >>> resvm_cli.load_model("example-model", classes=(0, 1)).predict([[2, 2], [0, 0]])
+    array([1, 0])
     """
     return estimator_of(load_with_out_of_bag(os.fspath(path), required=False), classes)
 

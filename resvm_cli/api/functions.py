@@ -118,11 +118,6 @@ def tune(
 
     {raises}
 
-    Warns
-    -----
-    ResultWarning
-        If the result needs attention, for example because the best value is on the edge of a range.
-
     Notes
     -----
     A range is a number, a list of numbers, or a string such as ``"1..100:log"``.
@@ -189,23 +184,6 @@ class Ranking:
         How the ``next`` rows were chosen.
     notes : tuple of str
         Notes about the result; those that need attention were also issued as warnings.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pandas
-    >>> import resvm_cli
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> X[:100] += 2  # the positives
-    >>> genes = pandas.DataFrame(X, index=[f"gene-{number}" for number in range(300)])
-    >>> ranking = resvm_cli.rank(genes, np.arange(300) < 40, auto=False)
-    >>> ranking
-    <ranking of 260 rows: gene-56, gene-92, gene-99, ...>
-    >>> ranking.to_frame().loc[["gene-92", "gene-99"], ["rank", "known"]]
-             rank  known
-    id
-    gene-92     2  False
-    gene-99     3  False
     """
 
     rows: IntArray
