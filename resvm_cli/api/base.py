@@ -143,13 +143,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             The fitted estimator.
 
         {raises}
-
-        Warns
-        -----
-        ResultWarning
-            If the result needs attention; ``notes_`` contains all notes, including these.
-        ConvergenceWarning
-            If members stopped at the solver's iteration limit.
         """
         fitted = copy(self)  # so that an error changes nothing
         roles, run = roles_from(self.get_params(deep=False)), run_for(self.n_jobs)
@@ -284,9 +277,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the ROC AUC of known positives against unlabeled rows.
 
-        This is scikit-learn's score ``"roc_auc"``. Accuracy, the score of other classifiers, would
-        reward a model for predicting that unlabeled positives are negative. Positives among the
-        unlabeled rows pull the ROC AUC toward 1/2 by the same factor for every model.
+        Positives among the unlabeled rows pull it toward 1/2 by the same factor for every model.
 
         Parameters
         ----------
@@ -319,8 +310,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[FeatureImportance, ...]:
         """Return the features in order of out-of-bag permutation importance, largest first.
 
-        Importance is the mean drop in the members' ROC AUC of P against U when the feature is
-        permuted. Correlated features are permuted together. All arguments must be those of ``fit``.
+        It is the mean drop in the members' ROC AUC of P against U when the feature and those
+        correlated with it are permuted. All arguments must be those of ``fit``.
 
         {parameters}
 
@@ -367,13 +358,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             The directory to create.
         force : bool, default=False
             Whether to replace an existing model.
-
-        Raises
-        ------
-        ValueError
-            If the path exists, unless ``force`` is true.
-        FileError
-            If the model cannot be written.
         """
         check_is_fitted(self)
         check_model_target(os.fspath(path), force=force)

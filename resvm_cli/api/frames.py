@@ -37,8 +37,9 @@ def roles_from(given: Mapping[str, Any]) -> ColumnRoles:
     """Return how to read a table; several names may be in a list, or separated by commas."""
     roles: dict[str, Any] = {}
     for name, role in ROLES.items():
-        value, values = given.get(name), [given.get(name)]
+        value = given.get(name)
         several = role in ("only", "dropped", "categories")
+        values: list[Any] = [value]
         if several and value is not None:
             values = value.split(",") if isinstance(value, str) else np.ravel(value).tolist()
         if not all(each is None or isinstance(each, str) for each in values):

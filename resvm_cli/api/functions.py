@@ -212,18 +212,12 @@ class Ranking:
         return estimator_of(self._model)
 
     def to_frame(self) -> Any:
-        """Return the columns as a DataFrame.
+        """Return the columns as a data frame.
 
         Returns
         -------
         pandas.DataFrame
-            One row per ranked row, indexed by ``index``, so that it can be joined with the
-            DataFrame that was ranked.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If pandas is not installed.
+            One row per ranked row, indexed by ``index``.
         """
         try:
             import pandas
@@ -275,11 +269,6 @@ def rank(
     {raises}
     ModelError
         If ``model`` was trained on different rows.
-
-    Warns
-    -----
-    ResultWarning
-        If the result needs attention, for example because some rows are in every bag.
 
     Examples
     --------

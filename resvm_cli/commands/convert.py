@@ -7,7 +7,7 @@ inside functions, so that --help stays fast.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -130,7 +130,7 @@ def convert_file(
     """
     from resvm_cli.data.atomic import output
     from resvm_cli.data.inputs import RowInput
-    from resvm_cli.data.notes import notes_on_rows
+    from resvm_cli.data.notes import notes_on_rows, remark_on_categories
     from resvm_cli.data.streams import Source
 
     known = None if like is None else _read_features(like)
@@ -149,7 +149,7 @@ def convert_file(
     n_named = 0
     if rows.features is not None:
         n_named = len(rows.features.map.names)
-        for text in _remarks(rows.features.categories, n_rows, like, map_path):
+        if text := remark_on_categories(rows.features):
             run.note(text)
         for text in notes_on_rows(rows.features, like or ""):
             run.warn(text)
@@ -226,19 +226,3 @@ def _write(
                 f"{rows.name}: every row has the label {' or '.join(wanted)}; no row is unlabeled"
             )
     return n_rows, n_positives, max_index
-
-
-def _remarks(
-    categories: dict[str, int], n_rows: int, like: str | None, map_path: str | None
-) -> Iterator[str]:
-    """Yield notes on how columns were encoded."""
-    for name, n_values in categories.items():
-        text = f"the column '{name}' is categorical: {n_values:,} features, one per value"
-        if "smiles" in name.lower():
-            text += f"; for fingerprints use `smiles_column={name!r}`"
-        elif n_values == n_rows > 1 and like is None:
-            text += ", and every row has its own value; if these are ids, use"
-            text += f" `id_column={name!r}`"
-        yield text
-    if like is None and categories and map_path is None:
-        yield "use `map='FILE'` to save the feature names for later use with `like='FILE'`"

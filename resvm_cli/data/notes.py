@@ -202,7 +202,8 @@ def notes_on_training(tables: Sequence[TableFeatures], *, known: bool) -> Iterat
 def remark_on_categories(table: TableFeatures) -> str | None:
     """Return a note that lists the one-hot encoded columns; None if there are none."""
     counts = [
-        f"{name} ({n_values:,} value{'s' if n_values != 1 else ''})"
+        f"{name} ({n_values:,} value{'s' if n_values != 1 else ''}"
+        + (f"; for fingerprints: `smiles_column={name!r}`)" if "smiles" in name.lower() else ")")
         for name, n_values in table.categories.items()
     ]
     return f"categorical columns: {listed(counts, SHOWN)}" if counts else None

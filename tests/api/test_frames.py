@@ -91,7 +91,7 @@ def test_a_data_frame_gives_the_model_of_its_table(rule, pandas, folder, resvm, 
 
 def test_p_and_u_may_be_two_data_frames(pandas, folder, resvm, tmp_path):
     tables = ("-P", folder / "p.csv", "-U", folder / "u.csv", "--id-column", "name")
-    ran = resvm("rank", *tables, "--missing", "mean", "--no-auto", "-o", tmp_path / "cli")
+    ran = resvm("rank", *tables, "--missing", "mean", "--no-auto", "--save-model", tmp_path / "cli")
     assert ran.code == 0, ran.err
     frame = pandas.DataFrame(COLUMNS)
     known, others = frame[POSITIVE], frame[~POSITIVE]

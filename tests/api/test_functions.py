@@ -99,7 +99,7 @@ def test_without_a_model_rank_trains_the_one_that_the_command_trains(labeled, re
         [({}, []), ({"auto": False, "random_state": 5}, ["--no-auto", "--seed", 5])]
     ):
         target = tmp_path / f"{number}"
-        ran = resvm("rank", *labeled.arguments, *options, "-o", target)
+        ran = resvm("rank", *labeled.arguments, *options, "--save-model", target)
         assert ran.code == 0, ran.err
         ranking = resvm_cli.rank(labeled.X, labeled.y, ids=labeled.ids, **keywords)
         lines = ran.out.decode().splitlines()[1:]

@@ -53,7 +53,7 @@ def test_text_labels_categories_and_ids(resvm, folder):
     names = json.loads((folder / "map.json").read_text())["features"]
     assert names == ["mw", "logp", "vendor=acme", "vendor=b,ig", "vendor=zeta"]
     assert "4 rows, 2 of them positive, 5 features" in ran.err
-    assert "the column 'vendor' is categorical" in ran.err
+    assert "categorical columns: vendor (3 values)" in ran.err
     assert converted(resvm, folder, "d.csv", *ROLES, "-q").err == ""
 
 
@@ -87,13 +87,10 @@ def test_numeric_labels_stay_as_they_are(resvm, folder):
     assert converted(resvm, folder, "-", *more, stdin=text).out == b"0 1:2\n0\n1 1:3\n"
 
 
-def test_columns_that_look_like_names_or_molecules_are_told(resvm, folder):
+def test_columns_that_look_like_molecules_are_told(resvm, folder):
     table = b"who,SMILES,kind\nx,CC,s\ny,CO,s\nz,CN,t\n"
     told = converted(resvm, folder, "-", stdin=table).err
-    assert "'who' is categorical: 3 features, one per value, and every row has its own" in told
-    assert "every row has its own value; if these are ids, use --id-column who" in told
-    assert "for fingerprints use --smiles-column SMILES" in told
-    assert "--id-column kind" not in told
+    assert "who (3 values), SMILES (3 values; for fingerprints: --smiles-column SMILES)" in told
 
 
 def test_rows_that_were_left_out_have_their_places(resvm, folder):
@@ -155,7 +152,7 @@ def test_names_are_not_taken_for_categories(resvm, folder):
     assert "stdin:1002: column 'n' has more than 1,000 different values" in ran.err
     assert "--id-column n" in ran.err
     asked = converted(resvm, folder, "-", "--categorical", "n", stdin=text)
-    assert "1,200 features, one per value" in asked.err
+    assert "categorical columns: n (1,200 values)" in asked.err
 
 
 def test_a_table_of_known_positives_is_not_split_into_p_and_u(resvm, folder):
