@@ -81,7 +81,6 @@ class OutOfBagScorer:
     unseen_mask: UnseenMask
     rule: RuleName
     run: Run
-    to_rank: bool = True  # break ties, and give a value to rows of U that every member has seen
 
     def score(
         self,
@@ -104,11 +103,7 @@ class OutOfBagScorer:
             start, rows = task
             part = slice(start, start + len(rows))
             numbers = first + np.arange(part.start, part.stop)
-            if self.to_rank:
-                mask, n_unseen = self.unseen_mask.scorers(numbers, rows)
-            else:
-                mask = self.unseen_mask.unseen(numbers, rows)
-                n_unseen = mask.sum(axis=1)
+            mask, n_unseen = self.unseen_mask.scorers(numbers, rows)
             member_values = self.predictor.member_values(rows)
             bad = np.flatnonzero(~np.isfinite(member_values).all(axis=1))
             if len(bad):
@@ -119,7 +114,7 @@ class OutOfBagScorer:
                 )
             decisions = decide(member_values, groups, unseen=mask)
             own = decisions.by(self.rule)
-            if self.to_rank and self.rule == "votes":
+            if self.rule == "votes":
                 own = decisions.values_without_ties()
             scores.values[part] = own
             scores.votes[part] = decisions.votes
