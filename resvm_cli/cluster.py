@@ -1,11 +1,8 @@
 """Run tasks on a Dask cluster, and return the results in task order.
 
-Dask copies shared data to its workers and reruns the tasks of a lost worker. If the last copy is
-lost, the data is sent again. Anyone who can reach a Dask scheduler can run code on its workers, and
-the workers can run code here, because their answers are pickled: see docs/cluster.md.
-
-Most calls to Dask's client wait for an answer indefinitely. They therefore run in a separate
-thread, and the calling thread waits no longer than the time limit.
+Anyone who can reach a Dask scheduler can run code on its workers, and the workers can run code
+here, because their answers are pickled: see docs/cluster.md. Most calls to Dask's client wait for
+an answer indefinitely, so they run in a thread of their own, for which we wait a limited time.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from concurrent import futures
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,14 +28,12 @@ from resvm_cli.ensemble.ensemble import numeric_fingerprint
 from resvm_cli.errors import ClusterError, ParameterError
 from resvm_cli.svm.libsvm import package_version
 
-AUTO = "auto"
 WAIT_SECONDS = 0.5
 TIMEOUT_SECONDS = 30.0  # for answers of the scheduler and its workers
 CLOSE_SECONDS = 3.0  # for disconnecting
 AHEAD = 8  # tasks per worker thread, so that none waits for the scheduler
 # After this many lost workers a task runs alone; after as many again, the run ends and names it.
 MAX_LOST = 3
-FINGERPRINT = "numeric_fingerprint"
 
 # separate classes before Python 3.11
 TIMEOUTS = (TimeoutError, asyncio.TimeoutError, futures.TimeoutError)
@@ -47,15 +42,14 @@ LOST = (OSError, RuntimeError, ValueError, *TIMEOUTS, *CANCELLED)  # a scheduler
 
 RESUME = "if the command can be resumed, its finished work is saved: rerun it with `resume=True`"
 
-Result = TypeVar("Result")
+Note: TypeAlias = Callable[[str], None]
 
 
 class Shared:
     """Data that all tasks of a run share, sent once.
 
-    Dask sends arrays separately from the object that contains them, and may place them at unaligned
-    addresses, but the solvers need aligned arrays. Pickling everything into one byte string makes
-    unpickling copy the arrays to aligned addresses.
+    It is pickled into one byte string. Dask would send its arrays separately and may place them at
+    unaligned addresses, which the solvers do not accept.
     """
 
     def __init__(self, value: Any) -> None:
@@ -70,10 +64,9 @@ def _restored(text: bytes) -> Shared:
 
 
 def work(function: Callable[[Any, Any], Any], shared: Shared, task: Any) -> dict[str, Any]:
-    """Run a task on a worker.
+    """Run a task on a worker; an error is part of the answer.
 
-    An error is part of the answer: if it were raised, Dask would keep its traceback, and with it
-    the rows in the worker's memory, after the run.
+    If it were raised, Dask would keep its traceback, and with it the rows, after the run.
     """
     worker = import_module("distributed").get_worker().address
     answer: dict[str, Any] = {"worker": worker, "versions": versions(), "error": None}
@@ -95,14 +88,12 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "libsvm": package_version("libsvm"),
         "liblinear": package_version("liblinear"),
-        FINGERPRINT: numeric_fingerprint(),
+        "numeric_fingerprint": numeric_fingerprint(),
     }
 
 
 @contextmanager
-def connected(
-    address: str, timeout: float, note: Callable[[str], None] = lambda text: None
-) -> Iterator[Cluster]:
+def connected(address: str, timeout: float, note: Note = lambda text: None) -> Iterator[Cluster]:
     """Connect to a cluster by its address, its scheduler file or the environment."""
     try:
         distributed = import_module("distributed")  # importing takes half a second
@@ -116,13 +107,12 @@ def connected(
     # otherwise Dask's own configuration decides how long to wait for a lost scheduler
     limits = {"distributed.comm.timeouts.connect": timeout, "distributed.comm.retry.count": 0}
     import_module("dask").config.set(limits)
-    if address == AUTO:
-        address = os.environ.get("DASK_SCHEDULER_ADDRESS", "")
-        if not address:
-            raise ParameterError(
-                "`cluster='auto'` needs DASK_SCHEDULER_ADDRESS, which is not set",
-                "give the address: `cluster='tcp://host:8786'`",
-            )
+    address = os.environ.get("DASK_SCHEDULER_ADDRESS", "") if address == "auto" else address
+    if not address:
+        raise ParameterError(
+            "`cluster='auto'` needs DASK_SCHEDULER_ADDRESS, which is not set",
+            "give the address: `cluster='tcp://host:8786'`",
+        )
     kind = "address" if "://" in address else "scheduler_file"  # which Dask waits for
     start = partial(distributed.Client, **{kind: address}, timeout=timeout)
     try:
@@ -135,15 +125,19 @@ def connected(
         ) from None
     cluster = Cluster(client, address, timeout, note)
     try:
-        cluster.wait_for_workers()
+        while not cluster.n_workers:
+            cluster.poll_workers()
+            time.sleep(min(WAIT_SECONDS, timeout / 10))
+        note(f"{cluster.n_workers} threads of workers at {address}")
         yield cluster
     finally:
-        cluster.finish_sending()
+        if cluster.sending is not None:  # Dask never frees what arrives after we disconnect
+            futures.wait([cluster.sending], CLOSE_SECONDS)
         with suppress(*cluster.lost):
             client.close(timeout=CLOSE_SECONDS)
 
 
-def _started(call: Callable[[], Result]) -> futures.Future[Result]:
+def _started(call: Callable[[], Any]) -> futures.Future[Any]:
     """Start a call in a thread of its own."""
     return futures.ThreadPoolExecutor(1).submit(call)
 
@@ -159,9 +153,7 @@ def _reason(error: BaseException) -> str:
 class Cluster:
     """Runs tasks on the workers of a Dask scheduler."""
 
-    def __init__(
-        self, client: Any, where: str, timeout: float, note: Callable[[str], None]
-    ) -> None:
+    def __init__(self, client: Any, where: str, timeout: float, note: Note) -> None:
         self._client, self._where, self._timeout, self._note = client, where, timeout, note
         closed = getattr(import_module("distributed.client"), "ClosedClientError", OSError)
         self.lost: tuple[type[BaseException], ...] = (*LOST, closed)
@@ -169,13 +161,7 @@ class Cluster:
         self._checked: set[str] = set()  # workers whose versions are known
         self._last_poll, self._last_seen = 0.0, time.monotonic()
         self._sent: tuple[Any, Any] = (self, None)  # shared data and its future
-        self._sending: futures.Future[Any] | None = None
-
-    def wait_for_workers(self) -> None:
-        while not self.n_workers:
-            self._poll_workers()
-            time.sleep(min(WAIT_SECONDS, self._timeout / 10))
-        self._note(f"{self.n_workers} threads of workers at {self._where}")
+        self.sending: futures.Future[Any] | None = None
 
     def run(
         self,
@@ -195,29 +181,25 @@ class Cluster:
         again: deque[tuple[int, Any]] = deque()
         suspects: deque[tuple[int, Any]] = deque()
         running: dict[Any, tuple[int, Any]] = {}  # number and task, keyed by future
-        n_lost: Counter[int] = Counter()
-        results: dict[int, Any] = {}
-        n_given = 0
+        n_lost, results, n_given = Counter[int](), dict[int, Any](), 0
 
         def following() -> tuple[int, Any] | None:
             """Return the next task to submit now, if any."""
             if suspects or any(n_lost[number] >= MAX_LOST for number, _ in running.values()):
                 return suspects.popleft() if suspects and not running else None
-            if len(running) >= AHEAD * self.n_workers:
-                return None
-            return again.popleft() if again else next(new, None)
+            is_full = len(running) >= AHEAD * self.n_workers
+            return None if is_full else again.popleft() if again else next(new, None)
 
         self._last_seen = time.monotonic()
         try:
             while True:
-                self._poll_workers()
+                self.poll_workers()
                 while (entry := following()) is not None:
-                    sent = self._send(shared)
+                    given = work, function, self._send(shared), entry[1]
                     try:
-                        future = self._client.submit(work, function, sent, entry[1], pure=False)
+                        running[self._client.submit(*given, pure=False)] = entry
                     except self.lost as error:
                         raise self._connection_lost(error) from None
-                    running[future] = entry
                 if not running:
                     return
                 with suppress(*TIMEOUTS, *CANCELLED):
@@ -244,8 +226,7 @@ class Cluster:
                 tick()
         finally:
             with suppress(*self.lost):
-                cancel = _started(lambda: self._client.cancel(list(running), force=True))
-                cancel.result(CLOSE_SECONDS)
+                _started(lambda: self._client.cancel([*running], force=True)).result(CLOSE_SECONDS)
 
     def _received(self, future: Any) -> dict[str, Any] | None:
         """Return the answer of a worker; None if it was lost."""
@@ -270,31 +251,22 @@ class Cluster:
         return answer
 
     def _send(self, shared: Any) -> Any:
-        """Return a future for the shared data; resend it if all workers that had it are gone.
-
-        There is no time limit as long as the scheduler responds.
-        """
-        before, future = self._sent
-        if before is shared and future.status == "finished":
-            return future
+        """Return a future for the shared data; resend it if all workers that had it are gone."""
+        if self._sent[0] is shared and self._sent[1].status == "finished":
+            return self._sent[1]
         options = {"broadcast": True, "hash": False, "timeout": self._timeout}
         end = time.monotonic() + self._timeout
         while True:
-            self._sending = _started(lambda: self._client.scatter(Shared(shared), **options))
+            self.sending = _started(lambda: self._client.scatter(Shared(shared), **options))
             try:
-                while not futures.wait([self._sending], WAIT_SECONDS).done:
-                    self._poll_workers()
-                self._sent = shared, self._sending.result()
+                while not futures.wait([self.sending], WAIT_SECONDS).done:
+                    self.poll_workers()
+                self._sent = shared, self.sending.result()
                 return self._sent[1]
             except self.lost as error:  # a worker may have died in the meantime
                 if self._client.status != "running" or time.monotonic() > end:
                     raise self._connection_lost(error) from None
                 time.sleep(WAIT_SECONDS)
-
-    def finish_sending(self) -> None:
-        """Wait briefly for data in transit; Dask never frees what arrives after we disconnect."""
-        if self._sending is not None:
-            futures.wait([self._sending], CLOSE_SECONDS)
 
     def _check_versions(self, worker: str, there: dict[str, str]) -> None:
         """Require our versions on each worker; say which workers round differently."""
@@ -303,7 +275,7 @@ class Cluster:
         self._checked.add(worker)
         here = versions()
         differing = [name for name in here if there.get(name) != here[name]]
-        if differing == [FINGERPRINT]:
+        if differing == ["numeric_fingerprint"]:
             self._note(
                 f"the worker {worker} rounds differently: values agree to about 1e-9, but"
                 " are not byte-for-byte identical"
@@ -315,29 +287,24 @@ class Cluster:
                 "install the same versions on it; otherwise, results would differ",
             )
 
-    def _poll_workers(self) -> None:
+    def poll_workers(self) -> None:
         """Count the workers' threads from time to time."""
         now = time.monotonic()
         if now - self._last_poll < WAIT_SECONDS:
             return
         self._last_poll = now
-        is_open = self._client.status == "running"
-        threads = self._call_with_timeout(self._client.nthreads) if is_open else {}
-        if threads:
-            self._last_seen = now
-            self.n_workers = sum(threads.values())
+        if self._client.status == "running":
+            try:
+                threads = _started(self._client.nthreads).result(self._timeout)
+            except (Exception, *CANCELLED) as error:  # noqa: BLE001 - as in connected
+                raise self._connection_lost(error) from None
+            if threads:
+                self._last_seen, self.n_workers = now, sum(threads.values())
         if now - self._last_seen > self._timeout:
             raise ClusterError(
                 f"the Dask scheduler at {self._where} has had no workers for {self._timeout:g} s",
                 f"start workers: dask worker ADDRESS --nthreads 1; {RESUME}",
             )
-
-    def _call_with_timeout(self, call: Callable[[], Result]) -> Result:
-        """Return the result of a Dask call; raise an error after the time limit."""
-        try:
-            return _started(call).result(self._timeout)
-        except (Exception, *CANCELLED) as error:  # noqa: BLE001 - as in connected
-            raise self._connection_lost(error) from None
 
     def _connection_lost(self, error: BaseException) -> ClusterError:
         return ClusterError(f"the Dask cluster at {self._where} is gone: {_reason(error)}", RESUME)

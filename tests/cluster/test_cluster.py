@@ -354,7 +354,7 @@ def test_rows_are_released_when_the_run_is_interrupted_while_they_are_sent(clust
 
     with observed_rows(cluster) as rows:
         with connected(cluster.address, 20) as engine:
-            monkeypatch.setattr(engine, "_poll_workers", interrupt)
+            monkeypatch.setattr(engine, "poll_workers", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 engine._send(SlowToArrive())
         until(lambda: not rows())
