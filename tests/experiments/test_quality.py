@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.quality import compare, estimates, methods, rankings, tuning
+from experiments.quality import candidates, compare, estimates, methods, rankings, tuning
 from experiments.quality.peers import Matrices, forest, logistic, svc
 from experiments.quality.tasks import TASKS, draw
 
@@ -46,6 +46,26 @@ def test_a_run_continues_where_its_log_ends(tmp_path, capsys):
     assert again[:2] == lines[:2]
     assert json.loads(again[2])["ap"] == json.loads(lines[2])["ap"]
     assert "3 runs of each method" in page.read_text()
+
+
+def test_lists_of_settings_are_compared_on_tables(tmp_path, capsys):
+    (tmp_path / "tables").mkdir()
+    rng = np.random.default_rng(0)
+    for name, shift in (("one", 1.0), ("two", 2.0)):
+        positive = np.arange(160) % 4 == 0
+        values = rng.standard_normal((160, 3)) + shift * positive[:, None]
+        rows = np.column_stack([positive, values])
+        head = "positive,a,b,c"
+        np.savetxt(
+            tmp_path / "tables" / f"{name}.csv", rows, delimiter=",", header=head, comments=""
+        )
+    log = tmp_path / "log.jsonl"
+    candidates.main(["--data-dir", str(tmp_path), "--log", str(log)])
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len(records) == 8
+    assert all(0 < value <= 100 for one in records for value in one["ap"].values())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == list(candidates.LISTS)[1:]
 
 
 def test_only_draws_with_results_of_every_method_count():
