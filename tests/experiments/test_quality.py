@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.quality import candidates, compare, estimates, methods, rankings, tuning
+from experiments.quality import candidates, compare, estimates, methods, rankings
 from experiments.quality.peers import Matrices, forest, logistic, svc
 from experiments.quality.tasks import TASKS, draw
 
@@ -109,10 +109,3 @@ def test_recall_is_estimated_from_known_rows_and_compared_with_the_truth():
     record |= rankings.measure("synthetic", 0.3, 0, NOWHERE)
     assert record["out_of_bag"]["audit"] > 0.8
     assert "out of bag, 30% of P false" in rankings.tables([record])
-
-
-@pytest.mark.slow
-def test_every_way_of_choosing_a_candidate_is_tested():
-    record = {"task": "synthetic", "contamination": 0.0}
-    record |= tuning.measure("synthetic", 0.0, 0, 2, NOWHERE)
-    assert "| oob: roc_auc |" in tuning.tables([record])
