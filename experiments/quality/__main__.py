@@ -9,7 +9,6 @@ STUDIES = {
     "methods": "resvm and other PU methods on the same rows (docs/quality.md)",
     "compare": "methods or versions in logs of `methods`, compared over all tasks",
     "candidates": "lists of settings that the search could try (docs/quality.md)",
-    "rankings": "rankings and audits with known classes",
     "estimates": "stated precision and false discovery rates (docs/quality.md)",
     "campaigns": "five rounds of 96 tests with `rank --next` (docs/quality.md)",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.quality import candidates, compare, estimates, methods, rankings
+from experiments.quality import candidates, compare, estimates, methods
 from experiments.quality.peers import Matrices, forest, logistic, svc
 from experiments.quality.tasks import TASKS, draw
 
@@ -98,14 +98,3 @@ def test_stated_precision_is_compared_with_the_truth():
     assert not found["below"].any()
     assert np.abs(found["error"]).max() < 0.3
     assert "| b given, P at random | 4 of 4 |" in estimates.tables(records)
-
-
-def test_recall_is_estimated_from_known_rows_and_compared_with_the_truth():
-    truth = np.array([True, True, False, False])
-    unlabeled = np.array([0.9, 0.2, 0.5, np.nan])
-    known = np.array([0.6, 0.4, 0.5])
-    assert rankings.recall_gap(truth, known, unlabeled) == (2 / 3, 1 / 2)
-    record = {"task": "synthetic", "contamination": 0.3, "draw": 0}
-    record |= rankings.measure("synthetic", 0.3, 0, NOWHERE)
-    assert record["out_of_bag"]["audit"] > 0.8
-    assert "out of bag, 30% of P false" in rankings.tables([record])
