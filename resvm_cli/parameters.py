@@ -315,6 +315,7 @@ class RankingParameters:
     feature_map: str | None = None  # a file with names of features, for why
     annotate: str | None = None  # where to write the table with its ranks
     page: bool = False  # compute what the HTML page shows
+    show: tuple[str, ...] = ()  # columns of the input on the page; by default, chosen
     importance: bool = False  # of the features; omitted if it cannot be computed
 
     def check(self) -> None:

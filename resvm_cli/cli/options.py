@@ -169,9 +169,9 @@ class TableOptions(TableFileOptions):
         return super().roles(
             positive_labels,
             label=self.label_column,
-            only=_names(self.columns),
-            dropped=_names(self.drop),
-            categories=_names(self.categorical),
+            only=split_names(self.columns),
+            dropped=split_names(self.drop),
+            categories=split_names(self.categorical),
             **roles,
         )
 
@@ -191,7 +191,7 @@ class MoleculeTableOptions(TableOptions):
         return super().roles(positive_labels, smiles=self.smiles_column, **roles)
 
 
-def _names(given: list[str] | None) -> tuple[str, ...]:
+def split_names(given: list[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for text in given or () for name in text.split(","))
 
 

@@ -10,10 +10,12 @@ const ABOUT = {
   "which": "known: a row of P; suspect: a row of P that looks mislabeled.",
   "decision value": "Value from the members that have not seen the row. Higher means more likely positive.",
   "votes": "Of the members that have not seen the row, the fraction that predict it positive.",
+  "known positives": "P: the rows known to be positive. U: all other rows, of which some are positive.",
+  "out of bag": "Scored only by members that were not trained on the row, so that no row is judged by its own label.",
   "members": "Number of members that have not seen the row and therefore scored it.",
   "rank, 95%": "Interval of the rank over resamples of the members. Sorted by width.",
-  "expected positive so far": "Expected precision of the list from the first row down to this one, with bounds.",
-  "probability": "Chance that this row is positive.",
+  "expected positive so far": "Precision: the fraction of the rows from the first down to this one that is expected to be positive, with bounds.",
+  "probability": "Estimated probability that this one row is positive; precision is about all rows down to it.",
   "expected false so far": "Expected number of false positives from the first row down to this one, with bounds.",
   "p-value": "Conformal p-value: fraction of known negatives that score at least as high as this row.",
   "q-value": "Smallest false discovery rate at which the row is listed (Benjamini-Hochberg).",
@@ -148,12 +150,14 @@ function reasonsOf(id, {sums, lists}) {
       make("ul", {}, ...parts.map(([part, amount]) => make("li", {}, `${part} (${signed(amount)})`)))]));
 }
 
+const explained = new Set(["known positives", "out of bag"]); // terms that the page uses
+
 /* The columns of a list: heading, value to sort by, text. */
 function columnsOf(list, kind, why) {
   const extra = list.extra_columns, ranks = list.rank || list.id.map((_, i) => i + 1);
   const columns = [
     {head: "rank", value: (i) => ranks[i], cell: (i) => shown(ranks[i])},
-    {head: "id", value: (i) => list.id[i], cell: (i) => why[i] ? reasonsOf(list.id[i], why[i]) : list.id[i]},
+    {head: "id", text: true, value: (i) => list.id[i], cell: (i) => why[i] ? reasonsOf(list.id[i], why[i]) : list.id[i]},
     {head: "decision value", value: (i) => list.value[i], cell: (i) => shown(list.value[i])},
     {head: "votes", value: (i) => list.votes[i], cell: (i) => list.votes[i] === null ? "–" : list.votes[i].toFixed(3)},
     {head: "members", value: (i) => list.members[i], cell: (i) => shown(list.members[i])},
@@ -177,15 +181,22 @@ function columnsOf(list, kind, why) {
     const value = extra[name];
     if (value) columns.push({head, value: (i) => value[i], cell: (i) => shown(value[i], 4)});
   }
+  for (const {head} of columns) explained.add(head);
+  const own = Object.entries(list.own).map(([head, cells]) => {
+    const text = cells.some((cell) => Number.isNaN(Number(cell))), number = (i) => cells[i] === "" ? null : Number(cells[i]);
+    return {head, text, value: text ? (i) => cells[i] : number, cell: (i) => cells[i]};
+  });
+  columns.splice(3, 0, ...own);
+  if (list.kind) explained.add("which");
   if (list.kind) columns.splice(2, 0, {head: "which", value: (i) => kind[i], cell: (i) => KINDS[kind[i]]});
   return columns;
 }
 
 /* A table of a list given as columns; only the rows on the current page are rendered. */
 function listTable(list, name, why = []) {
-  const size = list.id.length, kind = list.kind || new Array(size).fill(0);
+  const size = list.id.length, searched = [list.id, ...Object.values(list.own)], kind = list.kind || new Array(size).fill(0);
   const columns = columnsOf(list, kind, why);
-  const search = make("input", {type: "search", id: `${name}-search`, placeholder: "part of an id", spellcheck: "false"});
+  const search = make("input", {type: "search", id: `${name}-search`, placeholder: "part of an id or a text", spellcheck: "false"});
   const which = make("select", {id: `${name}-which`, "aria-label": "which rows"}, make("option", {value: ""}, "all rows"),
     ...KINDS.map((one, k) => [one, k]).filter(([, k]) => kind.includes(k)).map(([one, k]) => make("option", {value: k}, one)));
   const place = make("output", {id: `${name}-place`});
@@ -201,8 +212,8 @@ function listTable(list, name, why = []) {
 
   let order = Array.from({length: size}, (_, i) => i), at = 0, by = 0, upward = true;
   const heads = columns.map((column, c) =>
-    make("th", {scope: "col", "aria-sort": c ? "none" : "ascending"}, button(column.head, () => {
-      upward = by === c ? !upward : c < 2;
+    make("th", {scope: "col", "aria-sort": c ? "none" : "ascending", ...(column.text ? {class: "name"} : {})}, button(column.head, () => {
+      upward = by === c ? !upward : c === 0 || Boolean(column.text);
       by = c;
       arrange();
     })));
@@ -211,11 +222,11 @@ function listTable(list, name, why = []) {
     const wanted = search.value.trim().toLowerCase(), only = which.value;
     order = [];
     for (let i = 0; i < size; i++) {
-      if ((only === "" || kind[i] === Number(only)) && (!wanted || list.id[i].toLowerCase().includes(wanted))) order.push(i);
+      if ((only === "" || kind[i] === Number(only)) && (!wanted || searched.some((cells) => cells[i].toLowerCase().includes(wanted)))) order.push(i);
     }
     if (by || !upward) {
       const keys = columns[by].value, sign = upward ? 1 : -1;
-      const text = by === 1 ? new Intl.Collator("en", {numeric: true}) : null;
+      const text = columns[by].text ? new Intl.Collator("en", {numeric: true}) : null;
       order.sort((i, j) => {
         const a = keys(i), b = keys(j);
         if (a === null || b === null) return (a === null) - (b === null) || i - j; // rows without a value come last
@@ -228,7 +239,7 @@ function listTable(list, name, why = []) {
   function render() {
     const from = at * PAGE_ROWS, rows = order.slice(from, from + PAGE_ROWS);
     body.replaceChildren(...rows.map((i) => make("tr", kind[i] === 2 ? {class: "suspect"} : {},
-      ...columns.map((column, c) => make("td", c === 1 ? {class: "name"} : {}, column.cell(i))))));
+      ...columns.map((column) => make("td", column.text ? {class: "name", ...(column.head === "id" ? {} : {title: column.cell(i)})} : {}, column.cell(i))))));
     place.textContent = rows.length
       ? `${shown(from + 1)} to ${shown(from + rows.length)} of ${shown(order.length)}` : "no row matches";
     turns.forEach((one, number) => { one.disabled = number < 2 ? at === 0 : at >= last(); });
@@ -249,7 +260,7 @@ const main = document.getElementById("page");
 const section = (title, ...children) => main.append(make("section", {}, make("h2", {}, title), ...children));
 main.append(make("h1", {}, DATA.heading));
 if (DATA.command) main.append(make("p", {class: "quiet"}, make("code", {id: "command"}, DATA.command)));
-for (const text of DATA.notes) main.append(make("p", {class: "warning"}, text));
+for (const text of DATA.warnings) main.append(make("p", {class: "warning"}, make("strong", {}, "Warning: "), text));
 main.append(make("dl", {class: "summary"},
   ...DATA.summary.flatMap(([name, text]) => [make("dt", {class: "quiet"}, name), make("dd", {}, text)])));
 main.append(make("div", {class: "pair"},
@@ -265,4 +276,6 @@ if (DATA.importance.length) {
       make("tbody", {}, ...DATA.importance.map(([name, importance, deviation]) => make("tr", {},
         make("td", {class: "name"}, name), make("td", {}, shown(importance, 4)), make("td", {}, shown(deviation, 4))))))));
 }
-section("How this page was made", ...DATA.made.map((text) => make("p", {class: "quiet"}, text)));
+section("Terms", make("dl", {class: "summary", id: "terms"}, ...Object.entries(ABOUT).filter(([term]) => explained.has(term))
+  .flatMap(([term, text]) => [make("dt", {class: "quiet"}, term), make("dd", {}, text)])));
+section("How this page was made", ...DATA.notes.map((text) => make("p", {class: "quiet note"}, `Note: ${text}`)), ...DATA.made.map((text) => make("p", {class: "quiet"}, text)));

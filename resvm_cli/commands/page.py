@@ -57,7 +57,8 @@ def render_page(result: RankResult, summary: Sequence[tuple[str, str]], command:
         "command": command,
         "audit": audit,
         "n_unl": result.plan.rows_unl,
-        "notes": [in_options(note) for note in result.notes],
+        "warnings": [in_options(text) for text in result.warnings],
+        "notes": [in_options(text) for text in result.notes if text not in result.warnings],
         "made": _page_notes(result),
         "list": _columns(result.listing, result),
         "why": [_terms(reasons) for reasons in result.reasons],
@@ -160,6 +161,10 @@ def _columns(listing: Listing, result: RankResult) -> dict[str, Any]:
         kind[shown.known & (shown.values <= highest)] = 2
     columns: dict[str, Any] = {
         "id": shown.ids,
+        "own": {
+            name: [texts.get(number, "") for number in shown.numbers.tolist()]
+            for name, texts in result.own_columns.items()
+        },
         "kind": kind.tolist() if kind.any() else None,
         "value": _rounded(shown.values),
         "votes": _rounded(shown.votes, 3),

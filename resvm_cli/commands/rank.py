@@ -35,6 +35,7 @@ from resvm_cli.cli.options import (
     given_values,
     method_option,
     output_option,
+    split_names,
 )
 from resvm_cli.cli.terminal import (
     PREVIEW_ROWS,
@@ -104,6 +105,11 @@ class ListingOptions:
     html: str | None = output_option(
         "--html FILE", "Write a web page with charts and a searchable ranking."
     )
+    show: list[str] | None = output_option(
+        "--show NAMES",
+        "With --html: columns of the table to show beside each row, separated by commas.",
+        show_default="texts and the most important ones",
+    )
     annotate: str | None = ANNOTATE
     why_out: str | None = output_option(
         "--why-out FILE", "With --why: write the reasons to a file as JSON Lines."
@@ -156,6 +162,8 @@ def rank(
         _reject_training(context, explicit)
     if listing.why_out is not None and "why" not in explicit:
         raise CommandLineError("--why-out requires --why N")
+    if listing.show and listing.html is None:
+        raise CommandLineError("--show requires --html FILE")
     if force and save_model is None:
         raise CommandLineError("--force requires --save-model")
     if listing.output != "-":
@@ -166,6 +174,7 @@ def rank(
         **vars(ranking),
         annotate=listing.annotate,
         page=listing.html is not None,
+        show=split_names(listing.show),
         importance=listing.html is not None,
     )
     source = data.training_input(table, scale=params.data_scale, groups=groups)

@@ -93,9 +93,7 @@ class ColumnNumbers:
             return None if name is None else self.by_name[name]
         if name.isdecimal() and 1 <= int(name) <= len(columns):
             return int(name) - 1
-        raise DataError(
-            f"{self._table.name}: no column '{name}' (`{parameter}`)", _columns_hint(name, columns)
-        )
+        raise no_column(self._table, name, parameter)
 
     def required(self, name: str, owner: str) -> int:
         """Return the number of a column that ``owner``, a model or feature map, needs."""
@@ -105,6 +103,12 @@ class ColumnNumbers:
                 _columns_hint(name, self._table.columns),
             )
         return self.by_name[name]
+
+
+def no_column(table: Table, name: str, parameter: str) -> DataError:
+    """Return the error for a parameter that names a column which the table does not have."""
+    what = f"{table.name}: no column '{name}' (`{parameter}`)"
+    return DataError(what, _columns_hint(name, table.columns))
 
 
 def _columns_hint(name: str, columns: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ passes fetch the drawn rows. A small U stays in memory instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from resvm_cli.data import notes
-from resvm_cli.data.encoding import ColumnRoles, FeatureMap
+from resvm_cli.data.encoding import ColumnRoles, FeatureMap, no_column
 from resvm_cli.data.inputs import RowInput, encode_alike
 from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.data.pudata import PositiveWeights, PUData, RepeatedRows
@@ -42,6 +42,7 @@ POSITIVE, UNLABELED, NEGATIVE = 1, 0, -1  # the set that a row belongs to
 KEPT_NONZEROS = 1 << 22
 READING_THREADS = 2
 SHOWN_LABELS = 20
+MAX_SHOWN, MAX_TEXTS = 5, 3  # columns beside a ranking, of which texts that are no features
 
 
 class PUFiles(PUData):
@@ -446,6 +447,42 @@ class PUFiles(PUData):
 
         n_first = len(self.positives) if self._places is None else self._index.n_rows
         write_annotated(path, self._tables, self._order[numbers], n_first, results)
+
+    def own_columns(self, names: Sequence[str], important: Sequence[str] = ()) -> list[str]:
+        """Return the columns to show beside a ranking: these, or texts and important features."""
+        for table in self._tables:
+            for name in names:
+                if name not in table.table.columns:
+                    raise no_column(table.table, name, "show")
+        if names and not self._tables:
+            raise DataError(f"{self._rows.name}: `show` needs a table with columns")
+        if names or not self._tables:
+            return list(names)
+        table = self._tables[0]
+        texts = [column.name for column in table.map.columns if column.kind == "morgan"]
+        texts = [*texts, *table.excluded][:MAX_TEXTS]
+        features = [name.partition("=")[0] for name in important]
+        ranked = dict.fromkeys([*texts, *features, *(column.name for column in table.map.columns)])
+        return [name for name in ranked if name in table.table.columns][:MAX_SHOWN]
+
+    def texts(self, numbers: IntArray, names: Sequence[str]) -> dict[str, list[str]]:
+        """Return these columns of rows (numbered with P before U) as text."""
+        from resvm_cli.data.cell_values import texts_of
+
+        texts = {name: [""] * len(numbers) for name in names}
+        place_of = {row: place for place, row in enumerate(self._order[numbers].tolist())}
+        n_first = len(self.positives) if self._places is None else self._index.n_rows
+        for table, first in zip(self._tables, (0, n_first), strict=False):
+            number = first
+            for block, kept in table.cells():
+                rows = [(row, place_of.get(number + at)) for at, row in enumerate(kept.tolist())]
+                number += len(rows)
+                for name in names:
+                    cells = texts_of(block.columns[table.table.columns.index(name)])
+                    for row, place in rows:
+                        if place is not None:
+                            texts[name][place] = cells[row]
+        return texts
 
     def _add_notes(self) -> None:
         """Add notes on columns and on sets that seem to be swapped, or to share rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -100,7 +100,9 @@ class RankResult:
     fdr_estimate: FdrEstimate | None  # None: neither P nor known negatives have scores
     known: Listing | None  # P, most suspicious first, for the page
     histogram: Histogram | None  # values of P and of U, for the page
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # with the warnings
+    warnings: tuple[str, ...] = ()
+    own_columns: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # for the page
     model: str | None = None  # its directory
     source: TrainingInput | None = None  # None if the rows were in memory
     importance: tuple[FeatureImportance, ...] = ()  # largest first
@@ -141,13 +143,29 @@ def rank(
     ):
         if wanted.annotate is not None:
             data.require_tables()
+        data.own_columns(wanted.show)  # all are there
         result = rank_on(
             data, params, wanted, run, stored, outcomes, model=model, target=target, force=force
         )
         result = replace(result, source=source)
+        if wanted.page:
+            result = replace(result, own_columns=_own_columns(wanted, data, result))
         if wanted.annotate is not None:
             _annotate(wanted.annotate, data, result.listing)
         return result
+
+
+def _own_columns(
+    wanted: RankingParameters, data: PUFiles, result: RankResult
+) -> dict[str, dict[int, str]]:
+    """Return columns of the input for the page, each as text by row number."""
+    names = data.own_columns(wanted.show, [each.name for each in result.importance])
+    if not names:
+        return {}
+    lists = [result.listing] if result.known is None else [result.listing, result.known]
+    numbers = np.concatenate([listing.numbers for listing in lists])
+    texts = data.texts(numbers, names)
+    return {name: dict(zip(numbers.tolist(), texts[name], strict=True)) for name in names}
 
 
 def _annotate(path: str, data: PUFiles, listing: Listing) -> None:
@@ -308,4 +326,5 @@ def _ranked(
         known=audited if wanted.page else None,
         histogram=histogram,
         notes=tuple(run.notes),
+        warnings=tuple(run.warnings),
     )

@@ -71,7 +71,9 @@ def result():
         fdr_estimate=None,
         known=known,
         histogram=Histogram.from_scores(np.repeat([False, True], 3), both),
-        notes=("a <note>",),
+        notes=("a <note>", "a warning"),
+        warnings=("a warning",),
+        own_columns={"smiles": dict(enumerate(["CCO", "", "N#N"]))},
     )
 
 
@@ -92,7 +94,8 @@ def test_columns_hold_the_list_with_nothing_for_nan(result):
     assert data["list"]["kind"] is None
     assert data["known"]["kind"] == [2, 1, 1]
     assert data["recovery"]["rank"] == [2, 2, 4]
-    assert data["notes"] == ["a <note>"]
+    assert (data["notes"], data["warnings"]) == (["a <note>"], ["a warning"])
+    assert data["list"]["own"] == {"smiles": ["CCO", "", "N#N", ""]}
 
 
 def test_names_cannot_end_the_script_and_need_not_be_utf8(result):

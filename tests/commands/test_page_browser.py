@@ -30,6 +30,7 @@ OVERLAPS = f"""[...{CHARTS}].flatMap((svg) => {{
   const cut = texts.filter(([, box]) => box.left < edge.left - 1 || box.right > edge.right + 1);
   return [...pairs, ...cut.map(([name]) => `${{name}} is cut`)];
 }})"""
+PAYMENTS = SAMPLE / "payments" / "payments.csv"
 TEXT = "document.getElementById('list').innerText"
 
 
@@ -48,11 +49,13 @@ def pages(tmp_path_factory, resvm):
     large = ("-P", folder / "p.svm", "-U", folder / "u.svm", "--no-auto")
     train = ("train", *digits, "--no-auto", "--method", "bagging", "-q", "-o", folder / "m")
     assert resvm(*train).code == 0
+    payments = ("--data", PAYMENTS, "--label-column", "status", "--positive-label", "fraud")
     for name, options in (
         ("list", digits),
         ("audit", (*digits, "--audit", "--contamination-pos", 0.1)),
         ("bagging", (*digits, "--model", folder / "m")),
         ("large", large),
+        ("table", (*payments, "--show", "merchant,hour", "--no-auto")),
     ):
         ran = resvm("rank", *options, "-q", "--html", folder / f"{name}.html")
         assert ran.code == 0, ran.err
@@ -131,6 +134,27 @@ def test_ticks_of_the_histogram_are_round(name, seen):
     assert len(ticks) >= 2
     assert all(float(f"{tick:.1e}") == tick for tick in ticks)
     assert 0 in ticks or min(ticks) > 0 or max(ticks) < 0
+
+
+def test_columns_of_the_input_are_shown_searched_and_sorted(seen, pages):
+    with open(PAYMENTS) as file:
+        table = {str(number): row for number, row in enumerate(csv.DictReader(file), 1)}
+    rows = [table[row["id"]] for row in written(pages, "table")]
+    heads = "[...document.querySelectorAll('#list th')].map((one) => one.textContent)"
+    steps = (heads, cells(3), cells(4), click("hour"), cells(4), search("ravel"), cells(3))
+    found, merchants, hours, _, least, _, travel = seen("table", *steps)
+    assert found[:5] == ["rank", "id", "decision value", "merchant", "hour"]
+    assert merchants == [row["merchant"] for row in rows[:50]]
+    assert hours == [row["hour"] for row in rows[:50]]
+    assert [*map(float, least)] == sorted((float(row["hour"]) for row in rows), reverse=True)[:50]
+    assert set(travel) == {"travel"}
+
+
+def test_terms_of_the_page_are_explained_below(seen):
+    terms = "[...document.querySelectorAll('#terms dt')].map((one) => one.textContent)"
+    found, bagging = *seen("list", terms), *seen("bagging", terms)
+    assert {"out of bag", "votes", "probability", "expected positive so far"} <= set(found)
+    assert "probability" not in bagging
 
 
 def test_rows_are_shown_page_by_page(seen, pages):
