@@ -96,30 +96,17 @@ def fields_of(line: str, separator: str, where: str) -> list[str]:
         ) from None
 
 
-class _Echo:
-    """A file-like object whose ``write`` returns the text."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
-def joined_lines(separator: str, records: Iterable[Iterable[object]], text: Iterable[str]) -> str:
-    """Return records as lines, with None as an empty field; ``text`` has all text fields."""
-    if "\r" not in "".join(text):  # \r needs quotes, which this writer would not add
-        target = io.StringIO()
-        csv.writer(target, delimiter=separator, lineterminator="\n").writerows(records)
-        return target.getvalue()
-    line = line_writer(separator)
-    return "".join(map(line, records))
-
-
 def line_writer(separator: str) -> Callable[[Iterable[object]], str]:
-    """Return a function that joins fields into a line, quoting them if necessary."""
+    """Return a function that joins fields into a line, quoted if necessary; None is empty."""
+    target = io.StringIO()
     # before Python 3.13, \r and \n are quoted only if they are part of the line terminator
-    write = csv.writer(_Echo(), delimiter=separator, lineterminator="\r\n").writerow
+    write = csv.writer(target, delimiter=separator, lineterminator="\r\n").writerow
 
     def line(fields: Iterable[object]) -> str:
-        return str(write(fields))[:-2] + "\n"
+        target.seek(0)
+        target.truncate()
+        write(fields)
+        return target.getvalue()[:-2] + "\n"
 
     return line
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from resvm_cli.data import _numbers
-from resvm_cli.data.fields import joined_lines
+from resvm_cli.data.fields import line_writer
 from resvm_cli.data.streams import as_unicode
 from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.ranking.scores import OutOfBagScores, rank_bounds
@@ -112,7 +112,7 @@ class Listing:
         """Return one line of text per row."""
         text = "".join(self.ids)
         if any(mark in text for mark in (separator, '"', "\r", "\n")):  # an id needs quotes
-            return joined_lines(separator, self.records(), self.ids)
+            return "".join(map(line_writer(separator), self.records()))
         columns = self._columns(_texts, "").values()
         return "".join([separator.join(row) + "\n" for row in zip(*columns, strict=True)])
 
@@ -244,7 +244,7 @@ def format_ranking(form: RankingFormat, listing: Listing) -> Iterator[bytes]:
     names = listing.columns
     separator = "\t" if form == "tsv" else ","
     if form != "jsonl":
-        yield _encoded(joined_lines(separator, [names], names))
+        yield _encoded(line_writer(separator)(names))
     for start in range(0, len(listing), LINES_AT_ONCE):
         part = listing.part(slice(start, start + LINES_AT_ONCE))
         if form != "jsonl":

@@ -281,18 +281,6 @@ def _scalings(manifest: dict[str, Any], sections: Sequence[Section]) -> dict[Sca
     return scalings
 
 
-def stored_plan(stored: StoredModel, path: str) -> Plan:
-    """Return the plan of a model, for redrawing its bags."""
-    rule = stored.manifest.get("bags")
-    if rule not in (BAG_RULE, WEIGHTED_RULE):
-        raise ModelError(
-            f"{path}: its bags were drawn by an unknown rule, {rule!r}; this version"
-            f" supports '{BAG_RULE}' and '{WEIGHTED_RULE}'",
-            "use the version of resvm that trained it or a newer one, or train again",
-        )
-    return stored.plan
-
-
 def plan_of_part(description: dict[str, Any]) -> Plan:
     """Return the plan in the description of a part; raise ValueError if it is invalid."""
     try:
@@ -313,6 +301,7 @@ _SET = {"rows": int, "nonzeros": int, "sha256": str, "weights_sha256?": str}
 _REQUIRED: dict[str, Any] = {
     "method": METHOD_NAMES,
     "seed": int,
+    "bags": (BAG_RULE, WEIGHTED_RULE),
     "n_features": int,
     "zero_based": bool,
     "groups": [{"members": int, "weight": NUMBER, "shift": NUMBER, "scale": NUMBER}],

@@ -43,7 +43,6 @@ from resvm_cli.storage.model import (
     StoredModel,
     check_model_target,
     save_model,
-    stored_plan,
 )
 from resvm_cli.storage.parts import (
     MemberRecord,
@@ -408,9 +407,8 @@ def redrawn_rows(
     stored: StoredModel, path: str, data: PUData, run: Run
 ) -> tuple[Plan, Sequence[Problem], TrainingRows]:
     """Check that the data matches the model; return the plan, the redrawn bags and their rows."""
-    plan = stored_plan(stored, path)
     require_same_data(stored, path, data)
-    plan = plan.with_weights(data.positive_weights)
+    plan = stored.plan.with_weights(data.positive_weights)
     problems = plan.problems(range(plan.n_models))
     for text in data.notes:
         run.warn(text)

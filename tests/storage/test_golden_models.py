@@ -15,7 +15,7 @@ LABELS = ("--id-column", "id", "--label-column", "outcome", "--positive-label", 
 
 
 def test_the_model_predicts_what_it_did(resvm):
-    ran = resvm("predict", MODEL, TABLE)
+    ran = resvm("predict", MODEL, TABLE, "--format", "text")
     assert ran.code == 0, ran.err
     expected = np.loadtxt(GOLDEN / "format-1.pred")
     found = np.array([line.split() for line in ran.out.decode().splitlines()], float)
