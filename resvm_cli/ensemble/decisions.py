@@ -199,7 +199,6 @@ class DecisionRule:
 def choose_threshold(
     known: FloatArray,
     unlabeled: FloatArray,
-    contamination_pos: float = 0.0,
     negative: FloatArray | None = None,
     negative_fraction: float = 0.0,
 ) -> Threshold | None:
@@ -215,8 +214,7 @@ def choose_threshold(
     recall, fraction = fractions_above(known, cuts), fractions_above(unlabeled, cuts)
     if len(negative):
         fraction += negative_fraction * (fractions_above(negative, cuts) - fraction)
-    true_recall = corrected_recall(recall, fraction, contamination_pos)
-    worth = true_recall**2 / (fraction + SHRINKAGE / np.sqrt(len(unlabeled)))
+    worth = recall**2 / (fraction + SHRINKAGE / np.sqrt(len(unlabeled)))
     best = int(np.argmax(worth))  # argmax returns the lowest threshold in a tie
     return Threshold(float(cuts[best]), float(recall[best]), float(fraction[best]))
 
@@ -232,23 +230,17 @@ def fractions_above(values: FloatArray, cuts: FloatArray) -> FloatArray:
     return 1.0 - np.searchsorted(np.sort(values), cuts, "right") / len(values)
 
 
-def corrected_recall(
-    recall: FloatArray, fraction: FloatArray, contamination_pos: float
-) -> FloatArray:
-    """Return the recall of true positives, assuming that mislabeled rows of P score like U."""
-    if not contamination_pos:
-        return recall
-    return np.clip((recall - contamination_pos * fraction) / (1.0 - contamination_pos), 0.0, 1.0)
-
-
 def threshold_for_recall(
     known: FloatArray, unlabeled: FloatArray, recall: float, contamination_pos: float = 0.0
 ) -> Threshold:
-    """Return the highest threshold that reaches this recall of the true positives."""
+    """Return the highest threshold that reaches this recall of the true positives.
+
+    Mislabeled rows of P are assumed to score like U.
+    """
     cuts = distinct(np.nextafter(known, -np.inf))  # just below a known positive
     recalls = fractions_above(known, cuts)
     fractions = fractions_above(unlabeled, cuts) if len(unlabeled) else np.zeros(len(cuts))
-    corrected = corrected_recall(recalls, fractions, contamination_pos)
+    corrected = (recalls - contamination_pos * fractions) / (1.0 - contamination_pos)
     enough = np.flatnonzero(corrected >= recall - 1e-9)
     best = int(enough[-1]) if len(enough) else 0
     return Threshold(float(cuts[best]), float(recalls[best]), float(fractions[best]))

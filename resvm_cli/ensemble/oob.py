@@ -311,9 +311,7 @@ class OutOfBagSummary:
         fraction = plan.rows_neg / (plan.rows_neg + plan.rows_unl)
         for name in RULE_NAMES:
             known, unlabeled = table.by(name)
-            threshold = choose_threshold(
-                known, unlabeled, 0.0, table.negatives_by(name), negative_fraction=fraction
-            )
+            threshold = choose_threshold(known, unlabeled, table.negatives_by(name), fraction)
             if threshold is not None:
                 decision.thresholds[name] = threshold
         return cls(sections, decision, table)

@@ -23,7 +23,6 @@ from resvm_cli.parameters import (
     FEATURE_KERNELS,
     MAX_BAG_ROWS,
     MAX_MEMBERS,
-    METHOD_NAMES,
     NO_BIAS,
     ONE_MODEL,
     RELEVANCE,
@@ -163,14 +162,11 @@ class SettingPlan:
         optional = (self.w_pos, bias, self.relevance_power, self.w_neg)
         real += [number for number in optional if number is not None]
         if (
-            self.method not in METHOD_NAMES
-            or self.solver not in get_args(SolverName)
+            self.solver not in get_args(SolverName)
             or self.scale not in (None, *SCALING_NAMES)
             or not all(type(count) is int and 1 <= count <= most for count, most in whole)
             or not all(type(number) in (int, float) for number in real)
             or not all(number > 0 and np.isfinite(number) for number in real)
-            or type(self.seed) is not int
-            or self.seed < 0
         ):
             raise ValueError("plan")
 
@@ -490,10 +486,7 @@ class Plan:
             plan = SettingPlan.from_description({**content, **setting})
             if plan.n_models != setting["members"]:
                 raise ValueError("members")
-            numbers = [setting[name] for name in ("weight", "shift", "scale")]
-            if not all(type(number) in (int, float) for number in numbers):
-                raise ValueError("group")
-            weight, shift, spread = map(float, numbers)
+            weight, shift, spread = (float(setting[name]) for name in ("weight", "shift", "scale"))
             if not (np.isfinite([weight, shift, spread]).all() and weight > 0 and spread > 0):
                 raise ValueError("group")
             run = range(first, first + plan.n_models)
@@ -506,7 +499,4 @@ class Plan:
             raise ValueError("groups")
         if plans[0].method == "cwsvm" and first != 1:
             raise ValueError("cwsvm has one member")
-        candidates = content.get("candidates", [])
-        if not isinstance(candidates, list) or not all(type(each) is dict for each in candidates):
-            raise ValueError("candidates")
-        return cls(tuple(plans), rule, tuple(candidates)), tuple(sections)
+        return cls(tuple(plans), rule, tuple(content.get("candidates", ()))), tuple(sections)

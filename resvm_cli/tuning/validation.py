@@ -8,7 +8,6 @@ differ because of their parameters, not by chance.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import fields
 from functools import cached_property
 
@@ -113,16 +112,13 @@ class CandidateScorer:
         kernels = self.sample.kernels
         return TrainingRows(kernels.positives, kernels.unlabeled, groups=self.sample.folds.groups)
 
-    def trainer(self, candidate: Candidate, run: Run) -> AbstractContextManager[KernelTrainer]:
-        """Return a trainer for candidates with this kernel, scaling and feature weighting."""
-        plan = self.sample.plan(candidate, self.settings)
-        kernels = self.sample.scaled[candidate.scale]
-        return kernels.trainer(plan.kernel, run, weighted=plan.relevance_power is not None)
-
     def scores(self, candidates: Sequence[Candidate], run: Run) -> list[Scores | ResvmError]:
         """Return each candidate's scores or error; all candidates must have the same kernel."""
         settings = self.settings
-        with self.trainer(candidates[0], run) as trainer:
+        plan = self.sample.plan(candidates[0], settings)
+        kernels = self.sample.scaled[candidates[0].scale]
+        weighted = plan.relevance_power is not None
+        with kernels.trainer(plan.kernel, run, weighted=weighted) as trainer:
             decide_rows = self.out_of_bag_rows if settings.oob else self.held_out_rows
             return [
                 rows

@@ -90,9 +90,9 @@ def test_a_known_negative_above_the_threshold_counts_as_a_row_predicted_positive
     known, unlabeled = np.linspace(1, 3, 20), np.linspace(-3, 1.3, 100)
     plain = choose_threshold(known, unlabeled)
     false = np.full(50, 1.5)
-    raised = choose_threshold(known, unlabeled, 0.0, false, negative_fraction=0.5)
+    raised = choose_threshold(known, unlabeled, false, negative_fraction=0.5)
     assert plain.value < 1.5 < raised.value
-    true = choose_threshold(known, unlabeled, 0.0, np.full(50, -2.0), negative_fraction=0.5)
+    true = choose_threshold(known, unlabeled, np.full(50, -2.0), negative_fraction=0.5)
     above = float((unlabeled > true.value).mean())
     assert true.fraction_positive == pytest.approx(
         above / 2

@@ -84,9 +84,7 @@ def test_inspect_reads_or_refuses_any_manifest(value, model, tmp_path):
 
 
 @pytest.mark.parametrize("value", STRANGE, ids=str)
-def test_rank_reads_or_refuses_any_manifest(value, model, problem, tmp_path, monkeypatch):
-    # no manifest says how many replicates there are
-    monkeypatch.setattr("resvm_cli.ranking.pipeline.REPLICATES", 10)
+def test_rank_reads_or_refuses_any_manifest(value, model, problem, tmp_path):
     whole = (model / "manifest.json").read_bytes()
     target = shutil.copytree(model, tmp_path / "m")
     source = TrainingInput(str(problem / "pos.svm"), str(problem / "unl.svm"), keep_ids=True)

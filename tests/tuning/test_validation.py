@@ -15,6 +15,7 @@ from resvm_cli.randomness import bag_bits, below, fold_seed
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run
 from resvm_cli.svm import smo
+from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning import validation
 from resvm_cli.tuning.candidates import SearchOptions
 from resvm_cli.tuning.sample import Folds, KernelTrainer, SharedKernels, TuningSample
@@ -42,7 +43,7 @@ def scorer(oob=False, groups=None, n_folds=4, *, kernels=None, n_models=8):
 def test_fold_values_are_those_of_scikit_learn_on_the_same_folds_and_bags():
     made = scorer()
     line = made.sample.folds.numbers
-    with made.trainer(CANDIDATE, Run()) as trainer:
+    with made.sample.kernels.trainer(Kernel("rbf", CANDIDATE["gamma"]), Run()) as trainer:
         (found,) = made.held_out_rows([CANDIDATE], trainer)
     rows = np.vstack([P, U])
     for fold in range(4):
@@ -158,7 +159,7 @@ def test_knowing_nothing_scores_like_chance_out_of_bag(monkeypatch):
 def test_scores_are_means_over_folds():
     made = scorer()
     (scores,) = made.scores([CANDIDATE], Run())
-    with made.trainer(CANDIDATE, Run()) as trainer:
+    with made.sample.kernels.trainer(Kernel("rbf", CANDIDATE["gamma"]), Run()) as trainer:
         (rows,) = made.held_out_rows([CANDIDATE], trainer)
     parts = [rows.only(rows.folds == part) for part in range(4)]
     for name in METRIC_NAMES:
