@@ -33,7 +33,6 @@ OUT_OF_BAG_ROWS = 0x6F6F6270  # rows whose out-of-bag values are stored with a m
 QUANTILE_ROWS = 0x7175616E  # rows from which quantiles and bins of features are learned
 RESAMPLES = 0x72616E6B  # members resampled for rank intervals
 IMPORTANCE = 0x696D706F  # rows in which features are permuted; followed by 1 + member: permutations
-RHO = 0x72686F20  # fractions of fitted positives that are truly positive, one per resample
 
 # For evaluation, by what is resampled, and for simulated data.
 RANKINGS = ()

@@ -58,7 +58,7 @@ def test_no_two_streams_have_the_same_key():
 WORDS = {
     "FOLDS": b"fold", "CANDIDATES": b"tune", "JUDGED_UNLABELED": b"samp", "PARTNERS": b"part",
     "OUT_OF_BAG_ROWS": b"oobp", "QUANTILE_ROWS": b"quan", "RESAMPLES": b"rank",
-    "IMPORTANCE": b"impo", "RHO": b"rho ",
+    "IMPORTANCE": b"impo",
 }  # fmt: skip
 
 
