@@ -292,8 +292,9 @@ class RankingParameters:
     )
     fdr: float | None = number(
         None,
-        "Write the longest list whose expected false discovery rate is at most Q. Known negatives"
-        " calibrate the rate; this is valid if they are a random sample of the negatives in U.",
+        "Write the longest list whose expected false discovery rate is at most Q. The fraction of U"
+        " that is positive or tested rows must be given, or known negatives, which calibrate the"
+        " rate if they are a random sample of the negatives in U.",
         positive=True, below=1, metavar="Q", panel=RANKING,
     )  # fmt: skip
     top: int | None = integer(None, "Write only the top N rows.", low=1, letter="k", panel=RANKING)
