@@ -1,12 +1,11 @@
 """The context of a run: threads, progress and notes, passed from front end to engine.
 
 This module also handles shares of array jobs and termination signals. A signal is deferred while an
-output is renamed to its final path, and has no effect once all requested output exists.
+output is renamed to its final path.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -161,20 +160,8 @@ def as_ranges(numbers: Sequence[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
-_awaited: str | None = None  # once this output exists, the command is done
-_done = False
 _signals_wait = False
 _waiting: int | None = None
-
-
-def set_final_output(path: str) -> None:
-    """Declare that the command is done once this output exists."""
-    global _awaited, _done
-    _awaited, _done = _true_path(path), False
-
-
-def output_is_done() -> bool:
-    return _done
 
 
 def signal_arrived(number: int) -> None:
@@ -187,22 +174,14 @@ def signal_arrived(number: int) -> None:
 
 
 @contextmanager
-def signals_held(path: str) -> Iterator[None]:
+def signals_held() -> Iterator[None]:
     """Defer signals while an output is moved to its path, until the move succeeds or fails."""
-    global _signals_wait, _done, _waiting
+    global _signals_wait, _waiting
     _signals_wait = True
     try:
         yield
-        _done = _done or (_awaited is not None and _true_path(path) == _awaited)
     finally:
         _signals_wait = False
         number, _waiting = _waiting, None
         if number is not None:
             raise Interrupted(number)
-
-
-def _true_path(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except OSError:  # the working directory is gone
-        return path

@@ -29,7 +29,7 @@ from resvm_cli.cli.values import UsageError, explain_usage_error
 from resvm_cli.data.atomic import remove_unfinished
 from resvm_cli.data.streams import guard_stdout
 from resvm_cli.errors import SIGNALS, ClosedPipe, Interrupted, MachineError, ResvmError
-from resvm_cli.run import output_is_done, signal_arrived
+from resvm_cli.run import signal_arrived
 
 EVERYDAY = ("rank", "train", "predict", "score", "inspect")
 COMMANDS = (*EVERYDAY, "tune", "check", "convert", "merge", "simulate")  # in the order of --help
@@ -147,8 +147,6 @@ def main() -> NoReturn:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)  # cleanup must not be interrupted
         remove_unfinished()
-        if output_is_done():
-            os._exit(0)  # the output is complete and in place
         terminal.say("resvm: interrupted")
         os._exit(error.exit_code)  # a solver may still be running, and a C call cannot be canceled
     except Exception as error:  # noqa: BLE001 - any other exception is a bug, reported here

@@ -30,7 +30,7 @@ from resvm_cli.cli.values import parse_choice, parse_number
 from resvm_cli.errors import CommandLineError, DataError, ModelError
 from resvm_cli.parameters import RULE_NAMES, RuleName, check_contamination
 from resvm_cli.records import dataclass
-from resvm_cli.run import Run, set_final_output
+from resvm_cli.run import Run
 
 if TYPE_CHECKING:
     from resvm_cli.data.encoding import ColumnRoles
@@ -181,8 +181,6 @@ def predict(
     roles = None if vars(table) == vars(shared.PredictedTableOptions()) else table.roles()
     if file == "-" and not running.quiet:
         announce_stdin()
-    if options.output != "-" and not options.json:
-        set_final_output(options.output)
     with running.run(cluster) as run:
         result = predict_rows(model, file, options, run, roles)
     if options.json:

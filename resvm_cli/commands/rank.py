@@ -50,7 +50,6 @@ from resvm_cli.cli.values import parse_choice
 from resvm_cli.data.streams import as_json
 from resvm_cli.errors import CommandLineError
 from resvm_cli.parameters import RANKING_TABLE, RankingParameters
-from resvm_cli.run import set_final_output
 
 if TYPE_CHECKING:
     from resvm_cli.metrics.intervals import Interval
@@ -166,8 +165,6 @@ def rank(
         raise CommandLineError("--show requires --html FILE")
     if force and save_model is None:
         raise CommandLineError("--force requires --save-model")
-    if listing.output != "-":
-        set_final_output(listing.output)
     given = given_values({**vars(training), "seed": seed}, explicit)
     params = read_params(given, molecules=table.smiles_column is not None)
     wanted = RankingParameters(

@@ -19,7 +19,7 @@ from resvm_cli.cli.terminal import print_json, say_row
 from resvm_cli.cli.values import single_number
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.records import dataclass
-from resvm_cli.run import Run, set_final_output
+from resvm_cli.run import Run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,8 +125,6 @@ def simulate(
 
     roles = table.roles(positive_label)
     sizes = Sizes(n_pos, n_unl, contamination_pos, contamination_unl, test_pos, test_neg)
-    if not json:
-        set_final_output(output)
     rng = randomness.generator(seed, randomness.SIMULATED_SETS)
     with shared.command_run(quiet) as run:
         features: FeatureMap | None = None

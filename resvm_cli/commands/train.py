@@ -16,7 +16,6 @@ from resvm_cli.cli.terminal import print_json, say_row
 from resvm_cli.cli.training_report import report
 from resvm_cli.cli.values import parse_task
 from resvm_cli.errors import CommandLineError
-from resvm_cli.run import set_final_output
 
 if TYPE_CHECKING:
     from resvm_cli.tuning.learn import PartResult
@@ -74,8 +73,6 @@ def train(
         if json:
             print_json("train", asdict(part))
         return
-    if not json:
-        set_final_output(output)
     with running.run(cluster) as run:
         result = job.train(source, params, output, run, force=force, resume=resume)
     report("train", result, json=json, quiet=running.quiet)

@@ -28,7 +28,6 @@ from resvm_cli.parameters import (
     TRAINING_TABLE,
     TUNING_TABLE,
 )
-from resvm_cli.run import set_final_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,8 +93,6 @@ def tune(
     values = shared.given_values({**vars(tuning), "seed": seed}, explicit_options(context))
     chosen = SearchOptions(**tuning_settings(values))
     source = data.training_input(table, scale=chosen.base.data_scale, groups=groups)
-    if not json:
-        set_final_output(f"{output}/best.json")
     with running.run(cluster) as run:
         result = run_tuning(source, chosen, output, run, resume=resume)
     train = train_command(data, table, groups, chosen, output)

@@ -133,7 +133,7 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
                 os.fsync(handle.fileno())
             if mode is not None:
                 os.chmod(temporary, stat.S_IMODE(mode))
-            with signals_held(path):
+            with signals_held():
                 os.replace(temporary, target)
                 _sync(target.parent)
     except OSError as error:
@@ -164,7 +164,7 @@ def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterat
             temporary.mkdir()
             yield temporary
             _sync_tree(temporary)
-            with signals_held(path):
+            with signals_held():
                 while not _replaced(temporary, target, path, may_replace):
                     pass  # another process replaced the directory at the same moment
                 _sync(target.parent)
