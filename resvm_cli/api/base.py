@@ -66,7 +66,7 @@ from resvm_cli.api.matrices import (
     stacked,
 )
 from resvm_cli.data.encoding import ColumnRoles
-from resvm_cli.data.notes import notes_on_prediction, unconverged
+from resvm_cli.data.notes import notes_on_rows, unconverged
 from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.ensemble.decisions import Decisions, fitted_classes, unknown_probability
 from resvm_cli.ensemble.ensemble import Predictor
@@ -423,7 +423,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             if known.is_plain:  # in the same order, as in scikit-learn
                 validate_data(self, X, skip_check_array=True, reset=False)
             rows, table = encoded_rows(X, known)
-            warn_caller(notes_on_prediction(table))
+            warn_caller(notes_on_rows(table, "the model"))
             return rows
         if known is None or known.is_plain:
             matrix = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
