@@ -1,6 +1,6 @@
 /* Write doubles as text, exactly as Python's repr does, but many at a time and without the GIL.
  *
- * The cores (format_rows, format_lines, format_vectors) do not use Python, so the fuzz target can include this file.
+ * The cores (format_rows, format_lines) do not use Python, so the fuzz target can include this file.
  * They stop when the next number might not fit, and continue from there when called again with more space.
  * fill_tables must be called once before them. */
 
@@ -338,58 +338,6 @@ static enum status format_lines(const int64_t *labels, const double *table, size
     return status;
 }
 
-/* Adds up the text lengths of the rows with these numbers; the text of row r is between ends[r - 1] and
- * ends[r]. Returns 0 if a row does not exist, or if its text is not within `length`. */
-static int measure_vectors(const int64_t *numbers, size_t n_vectors, size_t length, const int64_t *ends,
-                           size_t n_rows, size_t *total)
-{
-    *total = 0;
-    for (size_t i = 0; i < n_vectors; i++) {
-        int64_t row = numbers[i];
-        if (row < 0 || (uint64_t)row >= n_rows)
-            return 0;
-        int64_t first = row ? ends[row - 1] : 0, last = ends[row];
-        if (first < 0 || last < first || (uint64_t)last > length)
-            return 0;
-        *total += (size_t)(last - first);
-    }
-    return 1;
-}
-
-/* Writes one line per vector: its coefficient and, after a blank, the text of its row, unless that is
- * empty. The arrays must have passed measure_vectors. */
-static enum status format_vectors(const double *coefficients, const int64_t *numbers, size_t n_vectors,
-                                  const char *text, const int64_t *ends, struct output *out,
-                                  slow_number slow, void *context)
-{
-    size_t vector = out->rows;
-    char *at = out->text + out->used, *limit = out->text + out->capacity;
-    enum status status = DONE;
-    for (; vector < n_vectors; vector++) {
-        int64_t row = numbers[vector], first = row ? ends[row - 1] : 0;
-        size_t size = (size_t)(ends[row] - first);
-        if ((size_t)(limit - at) < size + FIELD_ROOM) {
-            status = FULL;
-            break;
-        }
-        char *end = write_number(at, coefficients[vector], slow, context);
-        if (!end) {
-            status = OUT_OF_MEMORY;
-            break;
-        }
-        at = end;
-        if (size) {
-            *at++ = ' ';
-            memcpy(at, text + first, size);
-            at += size;
-        }
-        *at++ = '\n';
-    }
-    out->rows = vector;
-    out->used = (size_t)(at - out->text);
-    return status;
-}
-
 #ifndef RESVM_WITHOUT_PYTHON
 #include "../arrays.h"
 
@@ -471,24 +419,6 @@ FUNCTION(lines, OPTIONAL(INT64, "labels"), IN(FLOAT64, "table"), IN(WHOLE, "n_co
     return finish(call, &out, status);
 }
 
-FUNCTION(vectors, IN(FLOAT64, "coefficients"), IN(INT64, "numbers"), IN(BYTES, "text"),
-         IN(INT64, "ends"))
-{
-    const struct argument *a = call->given;
-    if (a[0].count != a[1].count)
-        return "coefficients and numbers do not fit each other";
-    size_t total;
-    if (!measure_vectors(a[1].data, a[1].count, a[2].count, a[3].data, a[3].count, &total))
-        return "numbers or ends do not fit the text";
-    struct output out = {0};
-    enum status status = FULL;
-    /* room for the text and, per vector, for three numbers, which is at least FIELD_ROOM */
-    while (status == FULL && grow(&out, total / 16 + 3 * a[0].count))
-        status = format_vectors(a[0].data, a[1].data, a[0].count, a[2].data, a[3].data, &out,
-                                python_number, call);
-    return finish(call, &out, status);
-}
-
 static PyMethodDef methods[] = {
     METHOD(rows,
            "Return the rows as index:value text, one after the other, without the .0 of integers.\n"
@@ -496,9 +426,6 @@ static PyMethodDef methods[] = {
     METHOD(lines,
            "Return one line per row of a table of doubles: the row's label, unless labels is None, and\n"
            "its numbers as repr writes them, with the separator between them."),
-    METHOD(vectors,
-           "Return one line per coefficient: the coefficient, and the text of the row with its number.\n"
-           "`text` has the texts of all rows, one after the other, and `ends` their ends."),
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

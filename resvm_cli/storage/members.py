@@ -85,10 +85,9 @@ def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
     """
     for members in _chunks(ensemble):
         used = distinct(np.concatenate([ensemble.members[each].support for each in members]))
-        rows, ends = ensemble.pool.take(used), np.empty(len(used), np.int64)
-        text = _numbers.rows(rows.indptr, rows.indices, rows.values, ends)
+        texts = format_rows(ensemble.pool.take(used))
         for number in members:
-            yield partial(_format_member, ensemble, number, used, text, ends)
+            yield partial(_format_member, ensemble, number, used, texts)
 
 
 def _chunks(ensemble: Ensemble) -> Iterator[range]:
@@ -109,9 +108,9 @@ def _chunks(ensemble: Ensemble) -> Iterator[range]:
 
 
 def _format_member(
-    ensemble: Ensemble, number: int, used: IntArray, text: bytes, ends: IntArray
+    ensemble: Ensemble, number: int, used: IntArray, texts: Sequence[bytes]
 ) -> bytes:
-    """Return a member's text; ``text`` contains the rows with the numbers in ``used``."""
+    """Return a member's text; ``texts`` are those of the rows with the numbers in ``used``."""
     member, kernel = ensemble.members[number], ensemble.kernel_of(number)
     size = len(member.support)
     head = [*_kernel_lines(kernel), "nr_class 2", f"total_sv {size}", f"rho {member.rho!r}"]
@@ -119,9 +118,13 @@ def _format_member(
     if member.weights is not None:
         (factors,) = format_rows(member.weights)
         head.insert(0, (WEIGHTS + factors).decode("ascii"))
-    numbers = np.searchsorted(used, member.support)
-    lines = _numbers.vectors(member.coefficients, numbers, text, ends)
-    return "\n".join(head).encode("ascii") + lines
+    numbers = np.searchsorted(used, member.support).tolist()
+    coefficients = _numbers.lines(None, member.coefficients, 1, b" ").splitlines()
+    lines = [
+        coefficient + b" " + texts[at] if texts[at] else coefficient
+        for coefficient, at in zip(coefficients, numbers, strict=True)
+    ]
+    return b"\n".join(["\n".join(head).encode("ascii") + lines[0], *lines[1:], b""])
 
 
 def _kernel_lines(kernel: Kernel) -> list[str]:

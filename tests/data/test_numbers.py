@@ -162,28 +162,3 @@ def test_columns_that_the_table_does_not_have_are_refused(n_columns):
     assert_refused(CALLS, "lines", "n_columns", n_columns, ValueError, "")
     with pytest.raises(ValueError, match="table does not fit n_columns"):
         _numbers.lines(None, np.ones(6), n_columns, b",")
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.data())
-def test_vectors_are_coefficients_followed_by_the_texts_of_their_rows(data):
-    texts = data.draw(st.lists(st.binary(max_size=300), min_size=1, max_size=6))
-    numbers = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=9))
-    coefficients = data.draw(st.lists(st.floats(), min_size=len(numbers), max_size=len(numbers)))
-    ends = np.cumsum([len(text) for text in texts])
-    arguments = np.array(coefficients, np.float64), np.array(numbers, np.int64)
-    expected = b"".join(
-        repr(coefficient).encode() + (b" " + texts[number] if texts[number] else b"") + b"\n"
-        for coefficient, number in zip(coefficients, numbers, strict=True)
-    )
-    assert _numbers.vectors(*arguments, b"".join(texts), ends) == expected
-
-
-@pytest.mark.parametrize(
-    ("numbers", "ends"),
-    [([2], [1, 3]), ([-1], [1, 3]), ([1], [1, 4]), ([1], [2, 1]), ([1], [-1, 3]), ([0, 1], [1, 3])],
-)
-def test_vectors_without_a_row_or_beyond_the_text_are_refused(numbers, ends):
-    assert _numbers.vectors(np.ones(1), np.array([1]), b"abc", np.array([1, 3])) == b"1.0 bc\n"
-    with pytest.raises(ValueError, match="fit"):
-        _numbers.vectors(np.ones(1), np.array(numbers), b"abc", np.array(ends))

@@ -153,13 +153,13 @@ def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeyp
     first = Member(np.array([0, 1]), np.array([0.5, -1.0]), 0.25, 1)
     second = Member(np.array([1, 2, 0]), np.array([1.0, -1e22, 1 / 3]), -0.0, 2)
     formatted = []
-    format_all = members._numbers.rows
+    format_all = members.format_rows
 
-    def counted(indptr, indices, values, ends):
-        formatted.append(len(ends))
-        return format_all(indptr, indices, values, ends)
+    def counted(rows):
+        formatted.append(len(rows))
+        return format_all(rows)
 
-    monkeypatch.setattr(members._numbers, "rows", counted)
+    monkeypatch.setattr(members, "format_rows", counted)
     machine = ensemble_of(Kernel("rbf", gamma=0.2), pool, [first, second, first], False)
     head = b"svm_type c_svc\nkernel_type rbf\ngamma 0.2\nnr_class 2\n"
     one = head + b"total_sv 2\nrho 0.25\nlabel 1 -1\nnr_sv 1 1\nSV\n0.5 1:0.1 2:2\n-1.0\n"
