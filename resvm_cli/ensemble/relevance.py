@@ -27,30 +27,6 @@ MAX_TABLE_CELLS = 1 << 23
 MIN_DENSITY = 0.1
 
 
-class RankedValues:
-    """The sorted values of each feature in some rows, zeros included."""
-
-    def __init__(self, rows: Rows, features: Columns) -> None:
-        """Sort the entries of these rows, which have no explicit zeros."""
-        place = features.places(rows.indices)
-        self._counts = np.bincount(place, minlength=len(features))
-        self.zeros = len(rows) - self._counts
-        self._negative = np.bincount(place[rows.values < 0], minlength=len(features))
-        self._first = np.cumsum(self._counts) - self._counts
-        self._values = np.append(rows.values[np.lexsort((rows.values, place))], 0.0)
-
-    def at(self, rank: int) -> FloatArray:
-        """Return each feature's value with this rank; the smallest value has rank 0."""
-        entry = np.where(rank < self._negative, rank, rank - self.zeros)
-        is_zero = (rank >= self._negative) & (rank < self._negative + self.zeros)
-        return self._values[np.where(is_zero, -1, self._first + entry)]
-
-    def nonzero_medians(self, features: IntArray) -> FloatArray:
-        """Return the (lower) median of these features' nonzero values."""
-        medians: FloatArray = self._values[(self._first + (self._counts - 1) // 2)[features]]
-        return medians
-
-
 @dataclass(frozen=True, eq=False)
 class FeatureBins:
     """Bins for each feature: five of equal size, or zero, low and high if mostly zero."""
@@ -64,16 +40,23 @@ class FeatureBins:
         """Find the edges of each feature that occurs in these rows."""
         rows = rows.without_zeros()
         features = Columns(rows.indices, lasting=True)
-        ranked = RankedValues(rows, features)
+        place = features.places(rows.indices)
+        counts = np.bincount(place, minlength=len(features))
+        zeros, first = len(rows) - counts, np.cumsum(counts) - counts
+        negative = np.bincount(place[rows.values < 0], minlength=len(features))
+        values = np.append(rows.values[np.lexsort((rows.values, place))], 0.0)  # by feature
         edges = np.empty((len(features), N_BINS - 1))
         for number in range(1, N_BINS):
-            # the smallest value with this fraction of the rows at or below it
-            edges[:, number - 1] = ranked.at(-(-number * len(rows) // N_BINS) - 1)
+            # the smallest value with this fraction of the rows at or below it, zeros included
+            rank = -(-number * len(rows) // N_BINS) - 1
+            entry = first + np.where(rank < negative, rank, rank - zeros)
+            is_zero = (rank >= negative) & (rank < negative + zeros)
+            edges[:, number - 1] = values[np.where(is_zero, -1, entry)]
         zero_bin = (edges < 0).sum(axis=1)
-        sparse = np.flatnonzero(2 * ranked.zeros > len(rows))
+        sparse = np.flatnonzero(2 * zeros > len(rows))
         edges[sparse] = np.inf
         edges[sparse, 0] = -np.inf
-        edges[sparse, 1] = ranked.nonzero_medians(sparse)
+        edges[sparse, 1] = values[(first + (counts - 1) // 2)[sparse]]  # median of the nonzeros
         zero_bin[sparse] = 0
         return cls(features, edges, zero_bin)
 

@@ -420,12 +420,6 @@ def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
     """Reject data whose row counts or digests differ from those of the model's training data."""
     trained: dict[str, Any] = stored.manifest["data"]
     given = data.description()
-    for name, which, key in (
-        ("weights", "positive", "weights_sha256"),
-        ("known_negatives", "negative", "sha256"),
-    ):
-        there, here = ((each.get(which) or {}).get(key) for each in (trained, given))
-        _require_same(name, there, here, path)
     for which, letter in (("positive", "P"), ("unlabeled", "U")):
         there, here = trained[which], given[which]
         if there["rows"] != here["rows"]:
@@ -439,16 +433,17 @@ def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
             f"{path}: trained on different data: its {letter} has {difference}",
             "give the files it was trained on, or leave `model` out to train on these",
         )
-    _require_same("groups", trained.get("groups"), given.get("groups"), path)
-
-
-def _require_same(name: str, there: object, here: object, path: str) -> None:
-    """Reject weights, groups or known negatives that differ from those used in training."""
-    if there == here:
-        return
-    if there is None:
-        raise ModelError(f"{path}: was trained without `{name}`", f"leave `{name}` out")
-    difference = "with" if here is None else "with different"
-    raise ModelError(
-        f"{path}: was trained {difference} `{name}`", f"give the `{name}` it was trained with"
-    )
+    for name, which, key in (
+        ("weights", "positive", "weights_sha256"),
+        ("known_negatives", "negative", "sha256"),
+        ("groups", "groups", "sha256"),
+    ):
+        there, here = ((each.get(which) or {}).get(key) for each in (trained, given))
+        if there is None and here is not None:
+            raise ModelError(f"{path}: was trained without `{name}`", f"leave `{name}` out")
+        if there != here:
+            difference = "with" if here is None else "with different"
+            raise ModelError(
+                f"{path}: was trained {difference} `{name}`",
+                f"give the `{name}` it was trained with",
+            )
