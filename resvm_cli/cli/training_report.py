@@ -11,6 +11,7 @@ from resvm_cli.cli.terminal import print_json, say_row
 if TYPE_CHECKING:
     from resvm_cli.ensemble.oob import ExpectedPerformance
     from resvm_cli.ensemble.plan import Plan, SettingPlan
+    from resvm_cli.parameters import RuleName
     from resvm_cli.svm.kernels import Kernel
     from resvm_cli.tuning.learn import TrainResult
 
@@ -48,7 +49,7 @@ def _show(result: TrainResult) -> None:
         treated.append(f"weighted by {plan.settings[0].feature_weights}")
     if treated:
         rows.insert(2, ("features", ", ".join(treated)))
-    rows += _expected(result.expected)
+    rows += _expected(result.expected, plan)
     for name, text in rows:
         say_row(name, text)
     say_row("model", result.path)
@@ -134,19 +135,41 @@ def bags_of(plans: Sequence[SettingPlan]) -> str:
     return text if not any(n_neg) else text + f" and {span(n_neg)} known negatives"
 
 
-def _expected(expected: ExpectedPerformance) -> list[tuple[str, str]]:
+def _expected(expected: ExpectedPerformance, plan: Plan) -> list[tuple[str, str]]:
     """Return the report lines for the threshold and the out-of-bag separation of P from U."""
     threshold = expected.threshold
-    text = f"predicted positive: decision value above {threshold.value:.4g}"
-    if threshold.recall is not None and threshold.fraction_positive is not None:
-        of_p, of_u = 100 * threshold.recall, 100 * threshold.fraction_positive
-        text += f": {of_p:.0f}% of P and {of_u:.2g}% of U out of bag"
-    rows = [("threshold", text)]
+    rates = threshold.recall, threshold.fraction_positive
+    how = predicted_positive(expected.rule, threshold.value, *rates, single=plan.method == "cwsvm")
+    rows = [("threshold", f"predicted positive: {how}")]
     if expected.n_negatives:
         text = f"{expected.n_false:,} of {expected.n_negatives:,} known negatives, out of bag"
         rows.append(("false", text))
     if (area := expected.roc_auc) is not None:
-        rows.append(
-            ("ROC AUC", f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U")
-        )
+        text = f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f}), P against U"
+        if expected.n_unlabeled < plan.rows_unl:
+            text += f", from {expected.n_unlabeled:,} of {plan.rows_unl:,} rows of U"
+        rows.append(("ROC AUC", text))
     return rows
+
+
+def predicted_positive(
+    rule: RuleName,
+    threshold: float,
+    recall: float | None,
+    fraction: float | None,
+    *,
+    single: bool = False,
+) -> str:
+    """Say in words which rows are predicted positive, and how many are out of bag."""
+    text = f"decision value above {threshold:.4g}"
+    if rule == "votes" and not single:  # the paper's decision value
+        if threshold >= 1:
+            total = f"{threshold - 1:.4g}"
+            text += f" (all members vote positive, with values that add up to more than {total})"
+        elif threshold >= 0:
+            text += f" (more than {100 * threshold:.3g}% of the members vote positive)"
+        else:
+            text += f" (any member votes positive, or values add up to more than {threshold:.4g})"
+    if recall is not None and fraction is not None:
+        text += f": {100 * recall:.0f}% of P and {100 * fraction:.2g}% of U out of bag"
+    return text

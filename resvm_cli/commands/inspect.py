@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from resvm_cli.cli import options as shared
 from resvm_cli.cli.option_groups import argument, expand_option_groups
 from resvm_cli.cli.terminal import aligned, print_data, print_json, print_table
+from resvm_cli.cli.training_report import predicted_positive
 from resvm_cli.errors import CommandLineError, ModelError, listed
 
 if TYPE_CHECKING:
@@ -171,12 +172,13 @@ def _contents(manifest: dict[str, Any], counts: dict[str, int]) -> Iterator[tupl
         yield f"kernel{several}", f"{name}, {_pairs(kernel)}" if kernel else name
         yield f"parameters{several}", _pairs(group["parameters"])
         if several:
-            pooling = {key: group[key] for key in ("weight", "shift", "scale")}
-            yield f"pooling{several}", _pairs(pooling)
+            yield f"weight {number}", f"{group['weight']:.3g} of the pooled values"
     decision = manifest["decision"]
     for rule, threshold in decision["thresholds"].items():
-        own = " (the model's rule)" if rule == decision["rule"] else ""
-        yield f"T ({rule})", _pairs(threshold) + own
+        values = (threshold[name] for name in ("value", "recall", "share_unlabeled"))
+        text = predicted_positive(rule, *values, single=manifest["method"] == "cwsvm")
+        own = "; the model's rule" if rule == decision["rule"] else ""
+        yield f"T ({rule})", f"predicted positive: {text}{own}"
     yield "seed", str(manifest["seed"])
     yield "members", f"{counts['n_members']:,} ({counts['member_bytes']:,} bytes)"
     n_vectors, n_distinct = counts["n_support_vectors"], counts["n_distinct_support_vectors"]
@@ -215,9 +217,7 @@ def _contents(manifest: dict[str, Any], counts: dict[str, int]) -> Iterator[tupl
 
 def _pairs(mapping: dict[str, Any]) -> str:
     return ", ".join(
-        f"{name} {format(value, 'g') if float(format(value, 'g')) == value else repr(value)}"
-        if isinstance(value, float)
-        else f"{name} {value}"
+        f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in mapping.items()
         if value is not None
     )

@@ -7,22 +7,37 @@ import pytest
 from resvm_cli.cli.training_report import _expected, _setting
 from resvm_cli.ensemble.decisions import Threshold
 from resvm_cli.ensemble.oob import ExpectedPerformance
-from resvm_cli.ensemble.plan import resolve_defaults
+from resvm_cli.ensemble.plan import Plan, resolve_defaults
+from resvm_cli.metrics.intervals import Interval
 from resvm_cli.parameters import Params
 
 
 @pytest.mark.parametrize(
     ("rule", "value", "shown"),
     [
-        ("votes", 0.25, "decision value above 0.25"),
-        ("votes", 16.29, "decision value above 16.29"),  # 1 + the sum of the members' values
-        ("votes", -3.5, "decision value above -3.5"),
-        ("mean", 1.5, "decision value above 1.5"),
+        ("votes", 0.25, "0.25 (more than 25% of the members vote positive)"),
+        ("votes", 16.29,
+         "16.29 (all members vote positive, with values that add up to more than 15.29)"),
+        ("votes", -3.5, "-3.5 (any member votes positive, or values add up to more than -3.5)"),
+        ("mean", 1.5, "1.5"),
     ],
-)
-def test_the_threshold_is_one_of_decision_values(rule, value, shown):
+)  # fmt: skip
+def test_the_threshold_is_one_of_decision_values_and_the_papers_is_explained(rule, value, shown):
     expected = ExpectedPerformance(rule, Threshold(value), 0, 0, None)
-    assert _expected(expected) == [("threshold", f"predicted positive: {shown}")]
+    plan = Plan((resolve_defaults(Params(), 3, 4, 2, lambda: 1.0),))
+    text = f"predicted positive: decision value above {shown}"
+    assert _expected(expected, plan) == [("threshold", text)]
+
+
+def test_an_interval_from_a_sample_of_the_rows_says_so():
+    plan = Plan((resolve_defaults(Params(), 3, 400, 2, lambda: 1.0),))
+    area = Interval(0.9, 0.8, 0.95)
+    for n_rows, end in ((400, "U"), (300, "U, from 300 of 400 rows of U")):
+        expected = ExpectedPerformance("mean", Threshold(1.5), 3, n_rows, area)
+        assert _expected(expected, plan)[-1] == (
+            "ROC AUC",
+            f"0.900 (0.800 to 0.950), P against {end}",
+        )
 
 
 @pytest.mark.parametrize(
