@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -18,12 +18,18 @@ COMMAND_LINE = command_line(COMMANDS)
 
 
 @cache
+def trees() -> dict[str, ast.Module]:
+    """Return the syntax tree of each file of the package."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in paths}
+
+
+@cache
 def calls_and_imports() -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     """Return (file, called name) for each call in the package, and (file, imported name)."""
     calls, imports = set(), set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        file = str(path.relative_to(PACKAGE))
-        for node in ast.walk(ast.parse(path.read_text())):
+    for file, tree in trees().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 target = node.func
                 name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", "")
@@ -40,13 +46,13 @@ def calls() -> set[tuple[str, str]]:
 
 def decorated_classes() -> Iterator[tuple[str, ast.ClassDef, dict[str, bool]]]:
     """Yield (file and name, class, options of the decorator) for each dataclass."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for file, tree in trees().items():
+        for node in ast.walk(tree):
             for decorator in node.decorator_list if isinstance(node, ast.ClassDef) else ():
                 if ast.unparse(decorator).split("(")[0] == "dataclass":
                     given = getattr(decorator, "keywords", [])
                     options = {str(each.arg): ast.literal_eval(each.value) for each in given}
-                    yield f"{path.relative_to(PACKAGE)} {node.name}", node, options
+                    yield f"{file} {node.name}", node, options
 
 
 def test_dataclasses_are_immutable_but_for_these():
@@ -120,10 +126,10 @@ def strings(tree: ast.AST) -> Iterator[str]:
 
 def test_the_engine_names_no_options():
     found = [
-        (str(path.relative_to(PACKAGE)), text)
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if not str(path.relative_to(PACKAGE)).startswith(FRONT_ENDS)
-        for text in strings(ast.parse(path.read_text()))
+        (file, text)
+        for file, tree in trees().items()
+        if not file.startswith(FRONT_ENDS)
+        for text in strings(tree)
         if OPTION.search(text) and not any(name in text for name in SHELL)
     ]
     assert found == []
@@ -132,10 +138,10 @@ def test_the_engine_names_no_options():
 def test_no_modules_import_each_other_in_a_circle():
     """Imports inside functions count; imports only for type checking do not."""
     modules = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in PACKAGE.rglob("*.py")
+        f"resvm_cli.{file[:-3].replace('/', '.')}".removesuffix(".__init__"): tree
+        for file, tree in trees().items()
     }
-    graph = {name: imported(path, modules) - {name} for name, path in modules.items()}
+    graph = {name: imported(tree, modules) - {name} for name, tree in modules.items()}
     graph["resvm_cli"] = set()  # loads its public names on demand
     while leaves := [name for name, targets in graph.items() if not targets]:
         for name in leaves:
@@ -144,10 +150,9 @@ def test_no_modules_import_each_other_in_a_circle():
     assert sorted(graph) == []
 
 
-def imported(path: Path, modules: Mapping[str, Path]) -> set[str]:
+def imported(tree: ast.Module, modules: Collection[str]) -> set[str]:
     """Return the modules of the package that a module imports, anywhere in its code."""
     found: set[str] = set()
-    tree = ast.parse(path.read_text())
     typing_only = {
         id(node)
         for test in ast.walk(tree)
@@ -170,9 +175,9 @@ def test_there_is_no_drawer(name):
 def test_records_are_made_without_compiling_methods():
     """Our own ``dataclass`` from ``resvm_cli.records`` saves half a millisecond per class."""
     standard = {
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        file
+        for file, tree in trees().items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         and node.module == "dataclasses"
         and "dataclass" in {alias.name for alias in node.names}
@@ -181,13 +186,9 @@ def test_records_are_made_without_compiling_methods():
 
 
 def test_every_module_has_its_test_file():
-    modules = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")}
-    lacking = {
-        str(path)
-        for path in modules
-        if path.name != "__init__.py"
-        and not (ROOT / "tests" / path.parent / f"test_{path.name}").exists()
-    }
+    paths = [Path(file) for file in trees() if not file.endswith("__init__.py")]
+    found = {path: ROOT / "tests" / path.parent / f"test_{path.name}" for path in paths}
+    lacking = {str(path) for path, test in found.items() if not test.exists()}
     # tests/test_main.py, and tests/cluster
     assert lacking == {"__main__.py", "cluster.py"}
 

@@ -46,7 +46,7 @@ def test_compression_spacing_zeros_and_pipes_do_not_change_the_model(problem, re
     models = {}
     for name, (path, stdin) in sources.items():
         files = ("-P", problem / "pos.svm", "-U", path, "-q", "-o", tmp_path / f"{name}.model")
-        ran = resvm("train", *files, "--n-models", 3, stdin=stdin)
+        ran = resvm("train", "--no-auto", *files, "--n-models", 3, stdin=stdin)
         assert ran.code == 0, ran.err
         models[name] = snapshot(tmp_path / f"{name}.model")
     assert all(model == models["plain"] for model in models.values())

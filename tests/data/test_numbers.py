@@ -24,7 +24,7 @@ def assert_as_repr(numbers: np.ndarray) -> None:
     assert written(numbers) == [*map(repr, numbers.tolist()), ""]
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.floats()))
 @example([0.0, -0.0, float("nan"), float("inf"), -float("inf"), 5e-324, -2.2250738585072014e-308])
 @example([9999999999999998.0, 1e16, 12345678901234567.0, 0.0001, 0.00001234, 1e22, 1e23, 123e-7])
@@ -86,7 +86,7 @@ def plain_number(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1), st.floats()), max_size=6)))
 @example([[(-(2**31), -2.2250738585072014e-308)] * 40])  # nothing is longer
 @example([[], [(1, -0.0), (2, 10.0)], []])
@@ -102,7 +102,7 @@ def test_rows_are_index_value_pairs(rows):
     assert len(text) == (ends[-1] if rows else 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.integers(1, 5), st.sampled_from([" ", "\t", ","]))
 def test_lines_are_labels_and_numbers(data, n_columns, separator):
     table = data.draw(st.lists(st.lists(st.floats(), min_size=n_columns, max_size=n_columns)))

@@ -33,17 +33,17 @@ def test_a_very_long_line_is_refused_in_little_memory(model, tmp_path):
         "print(next(int(line.split()[1]) for line in lines if line.startswith('VmHWM')) // 1024)\n"
         "sys.exit(code)\n"
     )
-    for bomb in (tmp_path / "bomb.gz", tmp_path / "ones.gz"):
-        for command in (
-            ("predict", model, bomb),
-            ("check", bomb),
-            ("score", bomb, "--labels", SAMPLE / "digits/test.svm"),
-            ("score", SAMPLE / "digits/test.svm", "--labels", bomb),
-            ("rank", "--data", SAMPLE / "digits/test.svm", "--positive-ids", bomb),
-        ):
-            ran = run(script_command(script, *command))
-            assert ran.code == 3, (command, ran.err)
-            assert int(ran.out.split()[-1]) < 400, (command, ran.out)
+    bomb, ones = tmp_path / "bomb.gz", tmp_path / "ones.gz"
+    for command in (
+        ("predict", model, bomb),
+        ("check", ones),
+        ("score", bomb, "--labels", SAMPLE / "digits/test.svm"),
+        ("score", SAMPLE / "digits/test.svm", "--labels", ones),
+        ("rank", "--data", SAMPLE / "digits/test.svm", "--positive-ids", ones),
+    ):
+        ran = run(script_command(script, *command))
+        assert ran.code == 3, (command, ran.err)
+        assert int(ran.out.split()[-1]) < 400, (command, ran.out)
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_GETPIPE_SZ"), reason="Linux can enlarge pipes")

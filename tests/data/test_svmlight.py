@@ -188,7 +188,7 @@ decimals = st.one_of(
 
 
 @pytest.mark.thorough
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(decimals, min_size=1, max_size=20))
 def test_every_decimal_equals_pythons_float(texts):
     kept = [text for text in texts if abs(float(text)) < np.inf]
@@ -373,7 +373,7 @@ def blocks(draw) -> Block:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(blocks())
 def test_what_is_written_reads_back_exactly(block):
     again = parse(format_block(block), with_comments=True)
@@ -399,7 +399,7 @@ def test_a_line_leaves_out_what_there_is_not():
     assert format_block(Block.from_rows(Rows.empty())) == b""
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_are_read_or_refused_but_never_crash(text):
     with suppress(DataError):

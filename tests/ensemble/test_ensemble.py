@@ -72,7 +72,7 @@ psi_arrays = st.tuples(st.integers(1, 12), st.integers(1, 8)).flatmap(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(psi_arrays)
 def test_breaking_ties_orders_by_votes_first_and_then_by_the_sum(psi):
     found = decide(psi)

@@ -179,7 +179,7 @@ def test_a_member_is_written_to_the_byte_and_a_shared_row_formatted_once(monkeyp
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(

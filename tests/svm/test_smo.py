@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from sklearn.svm import SVC
@@ -63,6 +63,7 @@ def kernel_of(kind: str, rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", [*KERNELS])
+@settings(max_examples=40)
 @given(data=st.data())
 def test_small_bags_have_libsvms_bits(kind, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
