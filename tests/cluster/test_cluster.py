@@ -38,6 +38,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackCluste
         yield running
 
 
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Collect garbage between tests only.
+
+    Dask closes a client that could not connect when it is collected. If that happens while the next
+    client starts, both wait for one lock for ever.
+    """
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
 FIXED = "--no-auto"
 SETTINGS = {
     "searched": [],
