@@ -106,6 +106,7 @@ def test_a_scheduler_that_is_not_there_is_named_in_time(content, tmp_path):
     with pytest.raises(ClusterError, match=words), connected(str(file), 1):
         pass
     assert time.monotonic() - began < 60
+    file.write_text('{"address": "tcp://127.0.0.1:9"}')  # ends the thread that waits for it
 
 
 @contextmanager
