@@ -63,7 +63,7 @@ def writings(problem: Path) -> list[Writing]:
     converted = in_place(*table, "-o", name="out")
 
     def rank(place: Path) -> list[object]:
-        ranked = ["rank", *data, "--params", few_members(3), "-o", place / "m", "--force"]
+        ranked = ["rank", *data, "--params", few_members(3), "--save-model", place / "m", "--force"]
         return [*ranked, "--html", place / "page"]
 
     return [
