@@ -152,24 +152,6 @@ WIDEST static const char *add_weighted(const double *block, size_t height, size_
     return NULL;
 }
 
-/* From dot products to exponents, exponentials and the members' sums, one line at a time, so that the
- * line stays in the nearest cache. */
-static const char *add_rbf_values(double *block, size_t height, size_t width,
-                                  const double *row_norms, const double *support_norms,
-                                  double gamma, const struct uses *uses)
-{
-    const char *wrong = NULL;
-    struct uses own = *uses;
-    for (size_t line = 0; line < height && !wrong; line++) {
-        double *at = block + line * width;
-        fill_exponents(at, 1, width, row_norms, support_norms + line, gamma);
-        fill_exp(at, width);
-        own.starts = uses->starts + line;
-        wrong = add_weighted(at, 1, width, &own);
-    }
-    return wrong;
-}
-
 /* Replaces each value with the height of its piecewise linear curve at that point. Beyond its knots, a
  * curve is flat. Curve p has the ascending knots starts[p] to starts[p + 1]. */
 static const char *follow_curves(double *values, const int32_t *curves, size_t count,
@@ -384,35 +366,6 @@ static const char *multiply_by_tiles(const struct rows *rows, const struct weigh
                       sums + first * (weights->by_member ? rows->count : 1));
     free(placed.values);
     return NULL;
-}
-
-/* Combines multiply_by_tiles, by member, and add_rbf_values, for one tile and a few rows at a time, so
- * that their products stay in the nearest cache. The weights are support vectors, one per column. */
-static const char *add_rbf_of_tiles(const struct rows *rows, const struct weights *weights,
-                                    const double *row_norms, const double *support_norms,
-                                    double gamma, const struct uses *uses)
-{
-    double block[TILE * ROWS_OF_TILE];
-    struct placed_rows placed;
-    const char *wrong = place_rows(rows, weights, &placed);
-    if (wrong)
-        return wrong;
-    for (size_t first = 0; first < weights->width && !wrong; first += tile_height(weights, first))
-        for (size_t start = 0; start < rows->count && !wrong; start += ROWS_OF_TILE) {
-            size_t count = rows->count - start < ROWS_OF_TILE ? rows->count - start : ROWS_OF_TILE;
-            struct placed_rows some = {count, placed.n_bands, placed.starts + start * placed.n_bands,
-                                       placed.values, placed.lines};
-            struct uses own = *uses;
-            own.starts += first;
-            own.sums += start;
-            multiply_tile(&some, weights, first, block);
-            wrong = add_rbf_values(block, tile_height(weights, first), count, row_norms + start,
-                                   support_norms + first, gamma, &own);
-        }
-    if (wrong == bad_starts)
-        wrong = "use_starts does not fit: it must ascend within the range of members";
-    free(placed.values);
-    return wrong;
 }
 
 /* A sparse matrix stored by columns: the entries of column c are starts[c] to starts[c + 1]. */
@@ -708,34 +661,6 @@ FUNCTION(multiply_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), OUT(
     return multiply_by_tiles(&rows, &weights, a[5].data);
 }
 
-FUNCTION(add_rbf_tiles, ROWS, IN(INT32, "places"), IN(FLOAT64, "weights"), IN(FLOAT64, "row_norms"),
-         IN(FLOAT64, "support_norms"), IN(REAL, "gamma"), IN(INT64, "use_starts"),
-         IN(INT32, "members"), IN(FLOAT64, "coefficients"), OUT(FLOAT64, "sums"))
-{
-    const struct argument *a = call->given;
-    size_t width = a[6].count;
-    struct rows rows;
-    const char *wrong = take_rows(a, &rows);
-    if (wrong)
-        return wrong;
-    if (rows.count == 0 || a[5].count != rows.count)
-        return "row_norms does not fit starts";
-    if (width == 0 || width % STEP)
-        return "support_norms does not fit: there must be a multiple of STEP";
-    if (a[4].count % width)
-        return "weights does not fit support_norms";
-    if (a[8].count != width + 1)
-        return "use_starts does not fit support_norms: it must have one number more";
-    if (a[9].count != a[10].count)
-        return "coefficients does not fit members";
-    if (a[11].count % rows.count)
-        return "sums does not fit row_norms";
-    struct weights weights = {a[3].data, a[3].count, a[4].data, a[4].count / width, width, 1};
-    struct uses uses = {a[8].data,  a[9].data, a[10].data, a[10].count,
-                        a[11].data, a[11].count / rows.count, rows.count};
-    return add_rbf_of_tiles(&rows, &weights, a[5].data, a[6].data, a[7].real, &uses);
-}
-
 FUNCTION(multiply, ROWS, IN(INT32, "places"), IN(INT64, "column_starts"), IN(INT32, "lines"),
          IN(FLOAT64, "line_values"), OUT(FLOAT64, "block"), OUT(FLOAT64, "scratch"),
          IN(FLAG, "minimum"))
@@ -876,7 +801,6 @@ static PyMethodDef methods[] = {
     METHOD(exp, "Replace each x in a block with e^x; no x may be above zero."),
     METHOD(add, "Add each line of a block, times its coefficients, to its members' sums."),
     METHOD(multiply_tiles, "Multiply rows by the weights of members, as described at struct weights."),
-    METHOD(add_rbf_tiles, "Do multiply_tiles by member, exponents, exp and add for support vectors."),
     METHOD(multiply, "Multiply a sparse matrix, given by its columns, by rows: a line for each line."),
     METHOD(spread, "Write rows into a matrix of zeros or, if the width is 0, mark their features."),
     METHOD(solve, "Train several SVMs on each of several bags, as described at struct bags."),

@@ -21,21 +21,6 @@ def multiply_tiles(
     by_member: bool,
     /,
 ) -> None: ...
-def add_rbf_tiles(
-    starts: Any,
-    indices: Any,
-    values: Any,
-    places: Any,
-    weights: Any,
-    row_norms: Any,
-    support_norms: Any,
-    gamma: float,
-    use_starts: Any,
-    members: Any,
-    coefficients: Any,
-    sums: Any,
-    /,
-) -> None: ...
 def multiply(
     starts: Any,
     indices: Any,

@@ -121,8 +121,6 @@ class Pool:
         norms = self._kernel.norms(block)
         largest = self._largest_norm
         inexact = [_inexact_rows(users.kernel, norms, largest) for users in self._users]
-        if isinstance(self._matrix, _Tiles) and self._is_plain_rbf and not inexact[0]:
-            return self._tiled_sums(self._matrix, block, norms)
         width, products = self._products(block)
         query = np.zeros(width)
         query[: len(block)] = norms
@@ -135,21 +133,6 @@ class Pool:
                 if len(numbers):
                     self._add(users, numbers, own, query, rows, block, sums)
         return sums[:, : len(block)].T
-
-    @property
-    def _is_plain_rbf(self) -> bool:
-        """Whether there is a single rbf kernel, which C code can evaluate in one pass."""
-        return len(self._users) == 1 and self._kernel.name == "rbf"
-
-    def _tiled_sums(self, tiles: _Tiles, block: Rows, norms: FloatArray) -> FloatArray:
-        """Do in one pass what ``sums`` does in several, with bit-for-bit the same result."""
-        sums = np.zeros((self._n_members, len(block)))
-        if len(block) and len(self._norms):
-            rows, table = self._columns.looked_up(block)
-            entries = self._users[0].entries(np.arange(len(self._norms)))
-            gamma = self._kernel.gamma
-            tiles.add_rbf(rows, table, norms, self._norms, gamma, entries, sums)
-        return sums.T
 
     def _add(
         self,
@@ -448,20 +431,6 @@ class _Tiles:
             return out
 
         return multiply
-
-    def add_rbf(
-        self,
-        rows: Rows,
-        table: IndexArray,
-        norms: FloatArray,
-        support_norms: FloatArray,
-        gamma: float,
-        entries: tuple[IntArray, IndexArray, FloatArray],
-        sums: FloatArray,
-    ) -> None:
-        """Add the rows' rbf values to the sums of the members that use the pool's rows."""
-        of_rows = rows.indptr, rows.indices, rows.values, table
-        _blocks.add_rbf_tiles(*of_rows, self._tiles, norms, support_norms, gamma, *entries, sums)
 
 
 def _sparse_weights(rows: Rows, index: SupportIndex, columns: Columns) -> SparseMatrix:

@@ -61,7 +61,6 @@ static int pooled(void)
             violated("a power that is not e^x");
     struct uses uses = {starts, members, coefficients, n_entries, sums, n_members, width};
     int done = !add_weighted(block, height, width, &uses);
-    done &= !add_rbf_values(powers, height, width, rows, supports, 0.5, &uses);
     free(block), free(rows), free(supports), free(coefficients), free(sums);
     free(starts), free(members), free(powers);
     return done;
@@ -83,17 +82,6 @@ static int sparse(void)
     double *block = numbers(height * n_rows), *room_for = numbers(ROWS_TOGETHER * height);
     struct columns by_column = {starts_of, n_lines, lines, values, n_entries};
     int done = !multiply_by_tiles(&rows, &held, sums);
-    size_t n_members = 1 + below(6), n_uses = width + below(10);
-    double *norms = numbers(n_rows + width), *coefficients = numbers(n_uses);
-    double *totals = numbers(n_members * n_rows);
-    int64_t *use_starts = room(width + 1, sizeof *use_starts), used = 0;
-    for (size_t i = 0; i <= width; i++, used += (int64_t)below(2))
-        use_starts[i] = below(200) ? used : (int64_t)next_random();
-    int32_t *members = indices(n_uses, n_members);
-    struct uses uses = {use_starts, members, coefficients, n_uses, totals, n_members, n_rows};
-    held.by_member = 1;
-    done &= !add_rbf_of_tiles(&rows, &held, norms, norms + n_rows, 0.5, &uses);
-    free(norms), free(coefficients), free(totals), free(use_starts), free(members);
     done &= !multiply_rows(&rows, places, reach, &by_column, block, height, room_for,
                            (int)below(2));
     int64_t chosen[] = {(int64_t)below(n_rows + 1), (int64_t)below(n_rows + 1) - below(2)};

@@ -206,23 +206,6 @@ def test_products_of_wide_rows_are_added_in_the_order_of_a_rows_entries(table):
     assert found.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("n_rows", [1, 7, 8, 9, 23, 40])
-@pytest.mark.parametrize("width", [8, 24, 32, 72])
-def test_rbf_values_of_tiles_are_those_of_all_products(n_rows, width):
-    rows, arguments = tiled(n_rows, width)
-    products = np.empty((width, n_rows))
-    _blocks.multiply_tiles(*arguments, products, width, True)
-    norms = rows.squared_norms(), 30 * RNG.random(width)
-    uses = RNG.integers(0, 5, 2 * width).astype(np.int32), RNG.standard_normal(2 * width)
-    starts = np.arange(width + 1) * 2
-    expected, found = np.ones((5, n_rows)), np.ones((5, n_rows))
-    _blocks.exponents(products, *norms, 0.1)
-    _blocks.exp(products)
-    _blocks.add(products, starts, *uses, expected, n_rows)
-    _blocks.add_rbf_tiles(*arguments, *norms, 0.1, starts, *uses, found)
-    assert found.tobytes() == expected.tobytes()
-
-
 @given(st.lists(st.integers(0, 39), max_size=50))
 def test_rows_are_spread_over_the_features_they_have(chosen):
     numbers = np.array(chosen, np.int64)
@@ -300,21 +283,6 @@ CALLS = {
             "sums": ones((40, 8)),
             "width": 8,
             "by_member": False,
-        },
-    ),
-    "add_rbf_tiles": (
-        _blocks.add_rbf_tiles,
-        {
-            **OF_ROWS,
-            "places": ones(30, "i4"),
-            "weights": ones(16),
-            "row_norms": ones(40),
-            "support_norms": ones(8),
-            "gamma": 1.0,
-            "use_starts": np.array([0, 2, 3, 3, 3, 3, 3, 3, 3]),
-            "members": np.array([0, 1, 1], np.int32),
-            "coefficients": ones(3),
-            "sums": ones((2, 40)),
         },
     ),
     "multiply": (
@@ -395,10 +363,6 @@ BEYOND = {
     ("add", "members"): [[0, 1, 2], [0, -1, 1]],
     ("multiply_tiles", "starts"): [ROWS.indptr[::-1], ROWS.indptr + 1],
     ("multiply_tiles", "places"): [[2] * 30],
-    ("add_rbf_tiles", "starts"): [ROWS.indptr + 1],
-    ("add_rbf_tiles", "places"): [[2] * 30],
-    ("add_rbf_tiles", "use_starts"): [[-1, 2, 3, 3, 3, 3, 3, 3, 3], [0, 2, 3, 3, 3, 3, 3, 3, 4]],
-    ("add_rbf_tiles", "members"): [[0, 1, 2]],
     ("multiply", "starts"): [ROWS.indptr - 1],
     ("multiply", "places"): [[2] * 30],
     ("multiply", "column_starts"): [[0, 2, 1], [0, 1, 3], [0, -1, 2]],
