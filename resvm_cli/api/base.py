@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
+from types import MethodType
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -29,7 +30,6 @@ except ModuleNotFoundError as problem:
     ) from None
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     assert_all_finite,
     check_is_fitted,
@@ -98,19 +98,26 @@ TRAINING_ROWS = [
 Estimator = TypeVar("Estimator", bound="PUClassifier")
 
 
-def _has_fractions(estimator: PUClassifier) -> bool:
-    """Tell scikit-learn whether predict_proba is available; if not, say why."""
-    if not hasattr(estimator, FRACTIONS[1]):
-        raise AttributeError(
-            f"{estimator.method} trains every member on all of P, so it cannot estimate how likely"
-            " a row is to be positive: use RESVMClassifier"
-        )
-    if getattr(estimator, FRACTIONS[1]) is None:
-        raise AttributeError(
-            "predict_proba needs contamination_unl: set it to the fraction of unlabeled rows that"
-            f" are positive, or to {ESTIMATE!r}"
-        )
-    return True
+class _IfFractionGiven:
+    """A method that exists only if the fraction of positives in U is given."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+
+    def __get__(self, estimator: Any, kind: type) -> Any:
+        if estimator is None:
+            return self._method
+        if not hasattr(estimator, FRACTIONS[1]):
+            raise AttributeError(
+                f"{estimator.method} trains every member on all of P, so it cannot estimate how"
+                " likely a row is to be positive: use RESVMClassifier"
+            )
+        if getattr(estimator, FRACTIONS[1]) is None:
+            raise AttributeError(
+                "predict_proba needs contamination_unl: set it to the fraction of unlabeled rows"
+                f" that are positive, or to {ESTIMATE!r}"
+            )
+        return MethodType(self._method, estimator)
 
 
 class PUClassifier(ClassifierMixin, BaseEstimator):
@@ -219,7 +226,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         labels: npt.NDArray[Any] = self.classes_[of_second.astype(int)]
         return labels
 
-    @available_if(_has_fractions)  # type: ignore[untyped-decorator]
+    @_IfFractionGiven
     @documented(parameters=ROWS)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, for new rows from the same distribution as U.

@@ -112,9 +112,8 @@ def test_probabilities_are_offered_only_if_the_fraction_is_given(rows):
     model = fitted(X, y, n_models=9)
     for one in (RESVMClassifier(), model, ESTIMATORS["bagging"]()):
         assert not hasattr(one, "predict_proba")
-    with pytest.raises(AttributeError) as caught:
+    with pytest.raises(AttributeError, match="set it to the fraction of unlabeled rows"):
         _ = model.predict_proba
-    assert "set it to the fraction of unlabeled rows" in str(caught.value.__cause__)
     assert hasattr(RESVMClassifier(contamination_unl=0.1), "predict_proba")
 
 
