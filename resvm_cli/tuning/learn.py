@@ -420,19 +420,6 @@ def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
     """Reject data whose row counts or digests differ from those of the model's training data."""
     trained: dict[str, Any] = stored.manifest["data"]
     given = data.description()
-    for which, letter in (("positive", "P"), ("unlabeled", "U")):
-        there, here = trained[which], given[which]
-        if there["rows"] != here["rows"]:
-            difference = f"{there['rows']:,} rows, but this data has {here['rows']:,}"
-        elif there["sha256"] != here["sha256"]:
-            same = f"{here['rows']:,} rows, as many as in this data"
-            difference = f"{same}, but they differ or are in a different order"
-        else:
-            continue
-        raise ModelError(
-            f"{path}: trained on different data: its {letter} has {difference}",
-            "give the files it was trained on, or leave `model` out to train on these",
-        )
     for name, which, key in (
         ("weights", "positive", "weights_sha256"),
         ("known_negatives", "negative", "sha256"),
@@ -447,3 +434,16 @@ def require_same_data(stored: StoredModel, path: str, data: PUData) -> None:
                 f"{path}: was trained {difference} `{name}`",
                 f"give the `{name}` it was trained with",
             )
+    for which, letter in (("positive", "P"), ("unlabeled", "U")):
+        there, here = trained[which], given[which]
+        if there["rows"] != here["rows"]:
+            difference = f"{there['rows']:,} rows, but this data has {here['rows']:,}"
+        elif there["sha256"] != here["sha256"]:
+            same = f"{here['rows']:,} rows, as many as in this data"
+            difference = f"{same}, but they differ or are in a different order"
+        else:
+            continue
+        raise ModelError(
+            f"{path}: trained on different data: its {letter} has {difference}",
+            "give the files it was trained on, or leave `model` out to train on these",
+        )
