@@ -41,6 +41,7 @@ PAIRED_RANKINGS = (2,)
 RATES_AT_THRESHOLD = (3,)
 CURVES = (4,)
 MIXED_CLASSES = (5,)
+COUNTS_OF_POSITIVES = (6,)
 SIMULATED_SETS = ()  # the same key as RANKINGS, but another command uses it with its own seed
 
 

@@ -14,7 +14,6 @@ docs/method.md derives all this, and docs/quality.md shows how often it held.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -252,25 +251,32 @@ class ClassMixture:
         recall = self._true_recall(self._recall, self.a or 0.0, b)
         return np.minimum(b * self.n_unl * recall, self.depths)
 
-    def _drawn(self, b: float, a: float) -> IntArray:
-        """Draw numbers of positives in each list (draws x lists)."""
+    @cached_property
+    def _recalls(self) -> FloatArray:
+        """R as the counts of P allow it (draws x lists)."""
         rng = randomness.generator(self.seed, randomness.MIXED_CLASSES)
         above, below = self.n_above + 0.5, self.n_pos - self.n_above + 0.5  # Jeffreys' prior
-        recall = self._true_recall(rng.beta(above, below, (DRAWS, len(above))), a, b)
-        found = rng.binomial(round(b * self.n_unl), recall)
-        return np.minimum(found, self.depths)
+        return rng.beta(above, below, (DRAWS, len(above)))
 
-    def n_positive(self) -> IntervalsByDepth:
-        """Return the number of positives in the list of each depth."""
-        if self.tested is not None:
+    def _drawn(self, b: float, a: float) -> IntArray:
+        """Draw numbers of positives in each list (draws x lists)."""
+        rng = randomness.generator(self.seed, randomness.COUNTS_OF_POSITIVES)
+        recall = self._true_recall(self._recalls, a, b)
+        return np.minimum(rng.binomial(round(b * self.n_unl), recall), self.depths)
+
+    def n_positive(self, given: float | None = None) -> IntervalsByDepth:
+        """Return the number of positives in the list of each depth, for this b if given."""
+        if given is None and self.tested is not None:
             expected, draws = self._drawn_with_outcomes
             low, high = _bounds(draws)
             self.tested.bounds_from_sample(self.depths, low, high)
             return IntervalsByDepth(np.clip(expected, low, high), low, high)
         b, a = self.contamination_unl, self.contamination_pos
+        if given is not None:
+            b = Interval(given, given, given)
         low = _bounds(self._drawn(b.low, self.a or 0.0))[0]
         # without b, contamination of P makes the bound on b larger, and R smaller
-        high = _bounds(self._drawn(b.high, (self.a or 0.0) if self.b is None else a.high))[1]
+        high = _bounds(self._drawn(b.high, (self.a or 0.0) if b.low < b.high else a.high))[1]
         high = np.maximum(low, high)
         return IntervalsByDepth(np.clip(self._expected(b.value), low, high), low, high)
 
@@ -279,7 +285,7 @@ class ClassMixture:
         if not self.sampled or self.b is not None or self.tested is not None:
             return
         for b in (some for some in SUPPOSED if some < self.max_b):
-            found = replace(self, b=b).n_positive()
+            found = self.n_positive(b)
             for index in np.flatnonzero(np.isin(self.depths, SUPPOSED_DEPTHS)).tolist():
                 parts = (float(part[index]) for part in vars(found).values())
                 yield b, int(self.depths[index]), Interval(*parts)
