@@ -112,19 +112,19 @@ def bad_cells(
 ) -> Iterator[tuple[int, str]]:
     """Yield the row and the problem of each cell that cannot be encoded as this column is."""
     cells, refused = block.columns[at], missing == "refuse"
-    morgan = None
     if column.kind == "morgan":
-        morgan = Morgan(column.bits, column.radius, column.counts)
-    elif column.kind == "number":
+        valid = np.ones(block.n_rows, bool)
+        if missing != "drop":
+            fingerprints(cells, column.bits, column.radius, column.counts, valid)
+        yield from ((row, "no molecule") for row in np.flatnonzero(~valid).tolist())
+        return
+    if column.kind == "number":
         with suppress(DataError):
             values = numbers_of(block, at, column.name)
             if not (refused and np.isnan(values).any()):
                 return
     for row, cell in enumerate(texts_of(cells)):
-        if morgan is not None:
-            if missing != "drop" and morgan.bits(cell.strip()) is None:
-                yield row, "no molecule"
-        elif is_missing(cell):
+        if is_missing(cell):
             if refused:
                 yield row, "no value"
         elif column.kind == "number":
@@ -212,45 +212,33 @@ def no_value(block: TableBlock, row: int, name: str, *, like: bool = False) -> D
     )
 
 
-class Morgan:
-    """Morgan fingerprints computed by RDKit: bits or counts, folded to a fixed length."""
+def fingerprints(
+    cells: Column, bits: int, radius: int, counts: bool, kept: BoolArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the rows, bits and counts of Morgan fingerprints, computed by RDKit.
 
-    def __init__(self, bits: int, radius: int, counts: bool) -> None:
-        try:
-            from rdkit import Chem, rdBase
-            from rdkit.Chem import rdFingerprintGenerator
-        except ImportError:
-            raise DataError(
-                "`smiles_column` requires the rdkit package",
-                "pip install rdkit, or resvm-cli[convert]",
-            ) from None
-        self._silence = rdBase.BlockLogs()  # we report invalid SMILES with their location
-        self._read = Chem.MolFromSmiles
-        self._generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
-        self._counts = counts
-
-    def entries(self, cells: Column, kept: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return the rows, bits and counts of SMILES; ``kept`` becomes False for invalid ones."""
-        rows: list[int] = []
-        bits: list[int] = []
-        counts: list[int] = []
-        for row, cell in enumerate(texts_of(cells)):
-            found = self.bits(cell.strip())
-            if found is None:
+    ``kept`` becomes False for invalid SMILES.
+    """
+    try:
+        from rdkit import Chem, rdBase
+        from rdkit.Chem import rdFingerprintGenerator
+    except ImportError:
+        raise DataError(
+            "`smiles_column` requires the rdkit package",
+            "pip install rdkit, or resvm-cli[convert]",
+        ) from None
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=bits)
+    entries: list[tuple[int, int, int]] = []
+    with rdBase.BlockLogs():  # we report invalid SMILES with their location
+        for row, cell in enumerate(map(str.strip, texts_of(cells))):
+            # SMILES are ASCII; RDKit cannot handle undecodable bytes
+            molecule = Chem.MolFromSmiles(cell) if cell and cell.isascii() else None
+            if molecule is None:
                 kept[row] = False
-                continue
-            rows += [row] * len(found)
-            bits += found
-            counts += found.values()
-        return np.array(rows, np.int64), np.array(bits, np.int64), np.array(counts, float)
-
-    def bits(self, smiles: str) -> dict[int, int] | None:
-        """Return the set bits in ascending order with their counts; None for invalid SMILES."""
-        # SMILES are ASCII; RDKit cannot handle undecodable bytes
-        molecule = self._read(smiles) if smiles and smiles.isascii() else None
-        if molecule is None:
-            return None
-        if self._counts:
-            found = self._generator.GetCountFingerprint(molecule).GetNonzeroElements()
-            return dict(sorted(found.items()))
-        return dict.fromkeys(self._generator.GetFingerprint(molecule).GetOnBits(), 1)
+            elif counts:
+                found = generator.GetCountFingerprint(molecule).GetNonzeroElements()
+                entries += [(row, bit, found[bit]) for bit in sorted(found)]
+            else:
+                entries += [(row, bit, 1) for bit in generator.GetFingerprint(molecule).GetOnBits()]
+    table = np.array(entries, np.int64).reshape(-1, 3).T
+    return table[0], table[1], table[2].astype(np.float64)

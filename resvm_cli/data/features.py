@@ -16,9 +16,9 @@ from typing import TypeAlias
 import numpy as np
 
 from resvm_cli.data.cell_values import (
-    Morgan,
     bad_cells,
     content_of,
+    fingerprints,
     ids_of,
     is_text,
     labels_of,
@@ -344,15 +344,15 @@ class TableFeatures:
     def _read_molecules(
         self, block: TableBlock, column: MappedColumn, at: int, kept: BoolArray
     ) -> Entries:
-        morgan = Morgan(column.bits, column.radius, column.counts)
+        shape = column.bits, column.radius, column.counts
         valid = np.ones(block.n_rows, bool)
-        row, bit, count = morgan.entries(block.columns[at], valid)
+        row, bit, count = fingerprints(block.columns[at], *shape, valid)
         if self.missing != "drop" and not valid.all():
             first = int(np.flatnonzero(~valid)[0])
             n_invalid = int((~valid).sum())
             for later in self._rest:
                 valid = np.ones(later.n_rows, bool)
-                morgan.entries(later.columns[at], valid)
+                fingerprints(later.columns[at], *shape, valid)
                 n_invalid += int((~valid).sum())
             others = f", the first of {n_invalid:,}" if n_invalid > 1 else ""
             fixed = self.is_known and self.map.missing is not None  # predict drops no row

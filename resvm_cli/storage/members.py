@@ -12,9 +12,8 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,8 +38,6 @@ _REST_OF_HEAD = re.compile(
     rb"\nnr_class 2\ntotal_sv ([0-9]{1,18})\nrho ([^\s_]+)\nlabel 1 -1"
     rb"\nnr_sv ([0-9]{1,18}) ([0-9]{1,18})\nSV\n"
 )
-
-MemberText: TypeAlias = Callable[[], bytes]  # so that any thread can format, read or check it
 
 
 def member_name(number: int) -> str:
@@ -77,8 +74,8 @@ def read_member(path: str, number: int, entry: dict[str, Any]) -> bytes:
     return read_verified(f"{path}/{member_name(number)}", entry)
 
 
-def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
-    """Yield, for each member, a function that returns its text; any thread may call it.
+def format_members(ensemble: Ensemble) -> Iterator[bytes]:
+    """Yield the text of each member.
 
     A row that several members share is formatted only once, unless there are too many rows to keep
     the text of all of them.
@@ -87,7 +84,7 @@ def format_members(ensemble: Ensemble) -> Iterator[MemberText]:
         used = distinct(np.concatenate([ensemble.members[each].support for each in members]))
         texts = format_rows(ensemble.pool.take(used))
         for number in members:
-            yield partial(_format_member, ensemble, number, used, texts)
+            yield _format_member(ensemble, number, used, texts)
 
 
 def _chunks(ensemble: Ensemble) -> Iterator[range]:

@@ -12,15 +12,11 @@ import hashlib
 import json
 import os
 import shlex
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from resvm_cli import threads as parallel
 from resvm_cli.data.atomic import read_consistently, recover, true_path, whole_directory
 from resvm_cli.data.json_files import parse_object
 from resvm_cli.data.scaling import Scaling
@@ -33,7 +29,6 @@ from resvm_cli.records import dataclass
 from resvm_cli.storage.members import (
     MEMBERS,
     TRAIN_AGAIN,
-    MemberText,
     member_entry,
     member_name,
     parse_members,
@@ -51,7 +46,6 @@ KIND = "resvm-model"
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 28
 MAX_NAME = 200
-MEMBERS_PER_TASK = 16  # dispatching a small member takes longer than writing it
 
 
 @dataclass(frozen=True)
@@ -126,22 +120,22 @@ def _is_only_a_model(path: Path) -> bool:
 
 def save_model(
     path: str,
-    texts: Iterable[MemberText],
+    texts: Iterable[bytes],
     description: dict[str, Any],
     *,
     force: bool,
     out_of_bag: OutOfBag | None = None,
-    workers: int = 1,
 ) -> dict[str, Any]:
-    """Write a model and return its manifest: ``description`` plus an entry for each file.
-
-    Several threads (``workers``) format and write members at the same time.
-    """
+    """Write a model and return its manifest: ``description`` plus an entry for each file."""
     with whole_directory(
         path, may_replace=lambda target: force and _is_only_a_model(target)
     ) as directory:
         (directory / MEMBERS).mkdir()
-        entries = _write_all(str(directory), texts, workers)
+        entries = []
+        for number, text in enumerate(texts):
+            name = member_name(number)
+            (directory / name).write_bytes(text)
+            entries.append({"file": name, **member_entry(text)})
         table = None
         if out_of_bag is not None:
             text = out_of_bag.format()
@@ -165,35 +159,6 @@ def save_model(
         manifest["manifest_sha256"] = _own_digest(manifest)
         (directory / MANIFEST).write_bytes(_render(manifest))
     return manifest
-
-
-def _write_all(directory: str, texts: Iterable[MemberText], workers: int) -> list[dict[str, Any]]:
-    """Write all member files; return their entries in the manifest."""
-    numbered = enumerate(texts)
-    batches = iter(lambda: list(islice(numbered, MEMBERS_PER_TASK)), [])
-    writing = threading.Semaphore(workers)
-    write = partial(_write_members, directory, writing)
-    try:
-        if workers > 1:
-            written = parallel.stream(write, batches, lambda: workers)
-        else:
-            written = map(write, batches)
-        return [entry for batch in written for entry in batch]
-    finally:  # if interrupted, no thread may add a file while the directory is removed
-        for _ in range(workers):
-            writing.acquire()
-
-
-def _write_members(
-    directory: str, writing: threading.Semaphore, members: Iterable[tuple[int, MemberText]]
-) -> list[dict[str, Any]]:
-    entries = []
-    for number, make in members:
-        name, text = member_name(number), make()
-        with writing, open(f"{directory}/{name}", "wb") as handle:
-            handle.write(text)
-        entries.append({"file": name, **member_entry(text)})
-    return entries
 
 
 def load_model(path: str) -> StoredModel:

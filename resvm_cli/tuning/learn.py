@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,7 +115,7 @@ def train(
             remove_part(part.path)
             return result
         model = train_plan(plan, data, budget, run)[1]  # drop the part, which may be large
-        manifest = save(model, target, force=force, workers=budget.threads)
+        manifest = save(model, target, force=force)
     expected = ExpectedPerformance.from_table(model.decision, model.out_of_bag)
     return TrainResult(target, manifest, plan, expected, tuple(run.notes))
 
@@ -189,14 +188,13 @@ def train_plan(
     return part, model
 
 
-def save(model: StoredModel, target: str, *, force: bool, workers: int = 1) -> dict[str, Any]:
+def save(model: StoredModel, target: str, *, force: bool) -> dict[str, Any]:
     return save_model(
         target,
         format_members(model.ensemble),
         model.manifest,
         force=force,
         out_of_bag=model.out_of_bag,
-        workers=workers,
     )
 
 
@@ -318,7 +316,7 @@ def train_missing(
             for trained in train_parts(plan, batches, data, run, tick):
                 texts = format_members(trained.ensemble)
                 for place, (number, text) in enumerate(zip(trained.members, texts, strict=True)):
-                    part.add(number, text(), trained.converged[place], trained.values[place])
+                    part.add(number, text, trained.converged[place], trained.values[place])
     except Interrupted:
         n_members = len(part.members)
         run.warn(
@@ -373,7 +371,7 @@ def _assembled(
     kernels = [section.kernel for section in sections for _ in section.members]
     manifest = save_model(
         target,
-        [partial(_text_of, *each, kernel) for each, kernel in zip(records, kernels, strict=True)],
+        (_text_of(*each, kernel) for each, kernel in zip(records, kernels, strict=True)),
         complete(description, summary, n_unconverged),
         force=force,
         out_of_bag=summary.table,

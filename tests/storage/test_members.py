@@ -22,7 +22,7 @@ LINEAR = Section(Kernel("linear"), range(1))
 
 
 def texts(machine: Ensemble) -> list[bytes]:
-    return [text() for text in format_members(machine)]
+    return list(format_members(machine))
 
 
 def named(machine: Ensemble) -> list[tuple[str, bytes]]:
