@@ -153,7 +153,6 @@ def by_resvm(pool: Pool, strategy: str, number: int) -> np.ndarray:
         n_models=MEMBERS,
         auto=False,
         decision="mean",
-        oob=False,
         negative_label=negative,
         random_state=number,
         **settings,

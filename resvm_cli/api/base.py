@@ -425,8 +425,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         require_consistent(X)
         model, known = self._model, self._model.encoding
-        is_frame = column_names(X) is not None
-        if known is not None and (is_frame or known.columns[0].name == "1"):
+        is_matrix = column_names(X) is None
+        numbered = not hasattr(X, "tocsr") and known is not None and known.columns[0].name == "1"
+        if known is not None and (numbered or not is_matrix):
             if known.is_plain:  # in the same order, as in scikit-learn
                 validate_data(self, X, skip_check_array=True, reset=False)
             rows, table = encoded_rows(X, known)

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_svmlight_file
 
 import resvm_cli
 from resvm_cli.api.frames import FrameTable
@@ -141,6 +142,14 @@ def test_molecules_are_a_kind_of_column(pandas, resvm, tmp_path):
     ranking = resvm_cli.rank(frame, frame["outcome"], id_column="id", **given)
     ranking.model.save(tmp_path / "python")
     assert snapshot(tmp_path / "python") == snapshot(tmp_path / "m")
+    new = SAMPLE / "compounds" / "new.csv"
+    resvm("convert", new, "--smiles-column", "smiles", "-o", tmp_path / "new.svm")
+    made, _ = load_svmlight_file(tmp_path / "new.svm", n_features=2048)
+    for fingerprints in (made, made.toarray()):  # instead of the molecules
+        found = ranking.model.decision_values(fingerprints)
+        np.testing.assert_array_equal(found, ranking.model.decision_values(pandas.read_csv(new)))
+    with pytest.raises(DataError, match="X has 5 columns, but the model has 2,048 features"):
+        ranking.model.predict(made[:, :5])
 
 
 def test_cells_are_numbers_or_text(pandas):
