@@ -332,25 +332,6 @@ def test_a_limit_that_another_has_raised_meanwhile_is_held_again(monkeypatch):
         assert blas_threads() == before
 
 
-HELD_BY_THE_ENVIRONMENT = """
-import sys
-from resvm_cli import threads as parallel
-parallel.limit_blas_threads()
-import numpy
-from threadpoolctl import threadpool_info
-with parallel.one_blas_thread():
-    print({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
-"""
-
-
-@blas_is_known
-def test_before_numpy_is_imported_the_environment_holds_it():
-    # the user's setting must not win, because rounding would depend on it
-    many = {f"{name}_NUM_THREADS": "2" for name in ("OPENBLAS", "MKL", "BLIS", "OMP")}
-    ran = run(script_command(HELD_BY_THE_ENVIRONMENT), env=many)
-    assert ran.out == b"{1}\n", ran.err
-
-
 LATE = """
 import sys, threadpoolctl
 import numpy  # too late for the environment
