@@ -265,15 +265,10 @@ def evaluate(
     files: list[Evaluation] = []
     for number, (positive, file) in enumerate(rows):
         run.progress("scoring", number, len(rows))
-        if file.ranked and options.threshold is None and not options.pu:
-            warnings.append(
-                f"{file.name}: a ranking has no threshold, so figures at T = 0.5 mean little; set"
-                " one with -T"
-            )
         threshold, source = file.implied_threshold()
         if options.threshold is not None:
             threshold, source = options.threshold, "-T"
-        elif options.pu and file.ranked:  # mean values, for which 0.5 has no meaning
+        elif file.ranked:
             threshold, source = nan, "a ranking has no threshold; set one with -T"
         scored = positive, file.values, threshold
         if options.pu:
@@ -397,9 +392,9 @@ def report(file: Evaluation, options: ScoreOptions) -> str:
 
     intervals = " (95% intervals)" if options.bootstrap else ""
     source = file.threshold_from
-    threshold = f"T: {source}" if isnan(file.threshold) else f"{file.threshold:.6g}, from {source}"
+    threshold = source if isnan(file.threshold) else f"T = {file.threshold:.6g}, from {source}"
     if options.pu:
-        add(f"from positive and unlabeled rows{intervals}; T: {threshold.removeprefix('T: ')}", PU)
+        add(f"from positive and unlabeled rows{intervals}; {threshold}", PU)
         if "contamination_pos" in figures:
             fractions = (figures[f"contamination_{name}"] for name in ("pos", "unl"))
             add(
@@ -407,7 +402,7 @@ def report(file: Evaluation, options: ScoreOptions) -> str:
             )
     else:
         add(f"all thresholds{intervals}", AREAS + MORE_AREAS * more)
-        add(f"at the threshold {threshold}", AT_THRESHOLD + MORE_AT_THRESHOLD * more)
+        add(f"at the threshold: {threshold}", AT_THRESHOLD + MORE_AT_THRESHOLD * more)
         for depth in [name.partition("_at_")[2] for name in figures if "enrichment_at_" in name]:
             if more or "percent" not in depth:
                 names = ("precision", "recall", "enrichment")[: 3 if more else 2]
@@ -422,7 +417,7 @@ def report(file: Evaluation, options: ScoreOptions) -> str:
     for label, value, beside in lines:
         text += f"{label:<{width}}{value}  {beside}".rstrip() if value else f"\n{label}"
         text += "\n"
-    if not options.pu:
+    if not options.pu and not isnan(file.threshold):
         tp, fp, fn, tn = (f"{figures[name]:,}" for name in ("tp", "fp", "fn", "tn"))
         rows = (("", "positive", "negative"), ("predicted +", tp, fp), ("predicted -", fn, tn))
         text += "\n" + "".join(f"{line}\n" for line in terminal.aligned(rows))

@@ -60,7 +60,10 @@ def labeled_figures(
     n_replicates: int = 0,
     seed: int = 0,
 ) -> Figures:
-    """Return all figures for rows with true labels, as intervals if there are replicates."""
+    """Return all figures for rows with true labels, as intervals if there are replicates.
+
+    Those that depend on the threshold are nan if it is nan.
+    """
     ranking = ScoredLabels.from_scores(positive, scores)
     table = Confusion.at(positive, scores, threshold)
     n_rows = len(scores)
@@ -77,7 +80,7 @@ def labeled_figures(
             figures[f"enrichment_at_{name}"] = ranking.enrichment_at(depth)
         return figures
 
-    return {
+    figures: Figures = {
         "n_rows": n_rows,
         "n_positives": int(ranking.n_positives),
         "n_negatives": int(ranking.n_negatives),
@@ -86,6 +89,7 @@ def labeled_figures(
         **vars(table),
         **_plain_without(n_replicates, intervals.confusion_intervals(table, n_replicates, seed)),
     }
+    return _without_threshold(figures, ("tp", "fp", "fn", "tn", "precision", "recall", "f1", "mcc"))
 
 
 def unlabeled_figures(
@@ -128,8 +132,13 @@ def unlabeled_figures(
             **_with_intervals(ranking, lambda drawn: areas(drawn, known), n_replicates, seed),
             **_plain_without(n_replicates, corrected),
         }
-    if math.isnan(threshold):
-        for name in of_threshold:
+    return _without_threshold(figures, of_threshold)
+
+
+def _without_threshold(figures: Figures, names: Sequence[str]) -> Figures:
+    """Replace the figures that depend on the threshold by nan if it is nan."""
+    if math.isnan(figures["threshold"]):  # type: ignore[arg-type]
+        for name in names:
             is_interval = isinstance(figures[name], Interval)
             figures[name] = Interval(*[math.nan] * 3) if is_interval else math.nan
     return figures

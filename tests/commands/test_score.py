@@ -131,7 +131,7 @@ def test_most_figures_are_shown_only_with_all(folder, resvm, report):
     one = report["files"][0]
     assert re.search(rf"\n  average precision +{one['average_precision']:.4f}  0", text)
     assert re.search(rf"\npredicted \+ +{one['tp']} +{one['fp']}\n", text)
-    for title in ("at the threshold 0.5, from the file's labels", "in the top 100"):
+    for title in ("at the threshold: T = 0.5, from the file's labels", "in the top 100"):
         assert f"\n{title}\n" in text
     assert ran.err == ""
     every = resvm(*words, "--all", cwd=folder).out.decode()
@@ -383,7 +383,11 @@ def test_a_ranking_has_no_threshold_unless_one_is_given(problem, model, resvm, t
     assert given["threshold"] == 0
     assert given["recall"] > 0.5
     ran = resvm("score", "r.tsv", "--positive-ids", "ids", cwd=tmp_path)
-    assert "a ranking has no threshold, so figures at T = 0.5 mean little" in str(ran.out)
+    assert "a ranking has no threshold; set one with -T" in str(ran.out)
+    assert "predicted +" not in str(ran.out)
+    ran = resvm("score", "r.tsv", "--positive-ids", "ids", "--json", cwd=tmp_path)
+    (figures,) = json.loads(ran.out)["files"]
+    assert {figures[name] for name in ("threshold", "tp", "precision", "recall_low")} == {None}
 
 
 def test_quiet_keeps_warnings(folder, resvm):
