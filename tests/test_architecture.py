@@ -213,7 +213,7 @@ LIMITS = {
     "lines of the package": 25_650,
     "modules": 88,
     "folders": 10,
-    "lines of C": 3_000,
+    "lines of C": 2_900,
     "lines of tests": 27_400,
     "lines of pages": 4_850,
     "lines of experiments": 7_700,
