@@ -26,14 +26,15 @@ from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct
 # Minimum numbers of values for an estimate.
 MIN_POSITIVES = 10
 MIN_UNLABELED = 20
-# Constants marked * were chosen by experiments/quality/estimates.py; docs/quality.md has the rates.
-MIN_AREA = 0.65  # no claim without b if the ROC AUC of P against U is smaller *
-AREA_FOR_FEW = 5.0  # divided by the number of known positives, and added to MIN_AREA *
+# Constants marked * were chosen by experiments/quality/estimates.py, as docs/method.md says.
+# MIN_AREA and AREA_FOR_FEW are from an older study, and only decide when figures are stated.
+MIN_AREA = 0.65  # no claim without b if the ROC AUC of P against U is smaller
+AREA_FOR_FEW = 5.0  # divided by the number of known positives, and added to MIN_AREA
 MOST = 0.5  # of U; larger bounds are named as a possible reason for overlap
 LEAST_PURITY = 0.5  # without b, lower bounds assume that the purest part is half positive *
-OUTSIDE = 0.02  # probability beyond either bound; 0.025 would be 95% if P and U were exchangeable *
+OUTSIDE = 0.02  # probability beyond either bound *
 CAUTION = 0.1  # a list is chosen by this quantile of its number of positives *
-FIRST_SHARE = 0.2  # of U: a is estimated from at least this much of the end of the list *
+FIRST_SHARE = 0.2  # of U: a is estimated from at least this much of the end of the list
 DRAWS = 400
 MAX_DEPTHS = 150
 STATED_DEPTHS = (10, 20, 50, 100, 200, 500)
