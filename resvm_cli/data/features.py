@@ -334,7 +334,12 @@ class TableFeatures:
                 self.unseen[column.name] = count + cells.count(cell), first
             elif not feature:
                 if len(column.values) >= MAX_VALUES and at not in self._columns.categorical:
-                    raise _too_many_values(block, cells.index(cell), column.name)
+                    raise DataError(
+                        f"{block.where(cells.index(cell))}: column '{column.name}' has more than"
+                        f" {MAX_VALUES:,} different values; are they ids?",
+                        f"use `id_column={column.name!r}`, `drop={column.name!r}`, or"
+                        f" `categorical={column.name!r}` to make each value a feature",
+                    )
                 feature = column.values[text] = self.map.add(f"{column.name}={text}")
             features[cell] = feature
         found = np.fromiter(map(features.__getitem__, cells), np.int64, len(cells))
@@ -376,12 +381,3 @@ class TableFeatures:
         read_class = class_of(self.roles.positive_labels, self.roles.negative_labels)
         classes = {text: read_class(text) for text in set(texts)}
         return np.fromiter(map(classes.__getitem__, texts), np.float64, len(texts))
-
-
-def _too_many_values(block: TableBlock, row: int, name: str) -> DataError:
-    return DataError(
-        f"{block.where(row)}: column '{name}' has more than {MAX_VALUES:,} different values;"
-        " are they ids?",
-        f"use `id_column={name!r}`, `drop={name!r}`, or `categorical={name!r}` to make each value a"
-        " feature",
-    )

@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from resvm_cli.data import _svmlight as tokenizer
 from resvm_cli.errors import DataError
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray
-
-if TYPE_CHECKING:
-    pass
 
 # Patterns are strings, which Python compiles when they are first used.
 ROW_COMMENT = rb"(?m)^[^\S\n]*[^\s#][^#\n]*#?([^\n]*)"

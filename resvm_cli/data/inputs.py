@@ -390,7 +390,8 @@ class RowInput:
             return
         of_label = class_of(roles.positive_labels, roles.negative_labels)
         for block in blocks:
-            yield _marked(block, of_label)
+            texts = ["" if np.isnan(one) else format_number(one) for one in block.labels.tolist()]
+            yield replace(block, labels=np.array([of_label(text) for text in texts]))
 
     def _refuse_roles(self) -> None:
         for parameter in () if self._roles is None else self._roles.named_parameters:
@@ -447,8 +448,3 @@ def _share_roles(inputs: Sequence[RowInput]) -> None:
             categories=tuple(map(named, roles.categories)),
             dropped=tuple(name for name in dropped if name in own or name not in anywhere),
         )
-
-
-def _marked(block: Block, of_label: Callable[[str], float]) -> Block:
-    texts = ["" if np.isnan(one) else format_number(one) for one in block.labels.tolist()]
-    return replace(block, labels=np.array([of_label(text) for text in texts]))
