@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from resvm_cli.errors import DataError, ModelError, ParameterError
+from resvm_cli.ranking.batch import BatchSummary
 from tests import fitting
 
 RNG = np.random.default_rng(0)
@@ -38,7 +39,9 @@ def test_the_batch_is_the_top_of_the_ranking_without_near_duplicates(whole):
     assert (np.diff(batch.columns["rank"]) > 0).all()
     ranks = dict(zip(whole.index, whole.columns["rank"], strict=True))
     assert batch.columns["rank"].tolist() == [ranks[name] for name in batch.index]
-    assert batch.batch.n_near >= 2
+    passed_over = batch.columns["rank"][-1] - 60
+    assert passed_over >= 2
+    assert batch.batch == BatchSummary(60, passed_over, 0, 0)
 
 
 def test_near_duplicates_that_are_likely_positives_are_chosen_too():
@@ -94,7 +97,9 @@ def test_a_group_has_one_row_while_other_groups_are_left():
     groups = np.arange(200) // 2
     batch = ranked(next=40, groups=groups, n_models=40)
     assert len(set(groups[batch.rows].tolist())) == 40
-    assert batch.batch.n_same_group
+    assert batch.batch.n_same_group > 1
+    passed_over = batch.columns["rank"][-1] - 40
+    assert batch.batch.n_near + batch.batch.n_same_group == passed_over
     more = ranked(next=120, groups=groups, n_models=40)
     assert set(groups[more.rows].tolist()) == set(groups[25:175].tolist())
     assert len(more) == 120
@@ -105,9 +110,9 @@ def test_tested_rows_are_not_chosen_again(whole):
     batch = ranked(next=10, tested=tested)
     assert not set(tested) & set(batch.index)
     assert batch.batch.n_tested == 4
-    with pytest.raises(DataError, match="no row of U is left to test") as caught:
+    with pytest.raises(DataError, match=r"^no row of U is left to test") as caught:
         ranked(next=10, tested=dict.fromkeys(whole.index, 0))
-    assert "already tested" in str(caught.value.hint)
+    assert caught.value.hint == "every row is already tested"
 
 
 def test_known_negatives_are_never_listed(whole):
