@@ -60,7 +60,7 @@ BASE_NAMES = ("method", *SHARED_NAMES, "scale")
 TUNING_NAMES = (*BASE_NAMES, *AXIS_NAMES, *TUNING_TABLE)
 EXTENSION_TRIALS = 5  # an extension draws 1/5 of the initial number of trials per edge
 TEMPERATURE = 0.02  # of the softmax weights; a lower one favors the best settings more
-MIXED_AREA = 0.75  # below this ROC AUC of P against U, w_pos follows it, up to MAX_W_POS
+LOW_RECALL = 0.17  # below this mean recall of P, w_pos follows it, up to MAX_W_POS
 MAX_W_POS = 2.0
 SETTING_MEMBERS = 15  # members of each pooled setting
 
@@ -336,15 +336,20 @@ def search(space: Space, settings: SearchOptions, informed: Sequence[Candidate] 
 def _search_informed(settings: SearchOptions, informed: Sequence[Candidate]) -> Search:
     """Score the candidates, with a larger w_pos if most of U may be positive.
 
-    The right w_pos is about twice the positive fraction b of U. The ROC AUC of P against U is at
-    most 1 - b / 2, so 4 (1 - AUC) is at least that, and far more only where classes overlap.
-    Candidates without feature weights, which are cheap, say whether all are scored with it.
+    The right w_pos is about twice the positive fraction b of U. A threshold that finds a fraction
+    of the positives in U finds the same fraction of P, so where at most 20% of U is predicted
+    positive, the mean recall r of P is at most 0.1 / b, and 0.2 / r is at least the right w_pos.
+    Unlike the whole area, r stays large if P is contaminated. Candidates without feature weights,
+    which are cheap, say whether all are scored with it.
     """
     trials = yield [candidate for candidate in informed if not candidate.feature_weights]
-    area = max((t.scores.values["roc_auc_of_mean"] for t in trials if t.scores), default=1.0)
+    recall = max(
+        (trial.scores.values["partial_roc_auc_of_mean"] for trial in trials if trial.scores),
+        default=1.0,
+    )
     given = any(axis.name == "w_pos" for axis in settings.axes)
-    if area < MIXED_AREA and not given:
-        factor = min(4 * (1 - area), MAX_W_POS) / DEFAULT_W_POS
+    if recall < LOW_RECALL and not given:
+        factor = min(0.2 / max(recall, 1e-3), MAX_W_POS) / DEFAULT_W_POS
         trials = yield [candidate.times("w_pos", factor) for candidate in informed]
     elif weighted := [candidate for candidate in informed if candidate.feature_weights]:
         trials = trials + (yield weighted)

@@ -20,8 +20,8 @@ from resvm_cli.rows import Rows
 from resvm_cli.run import Run
 from resvm_cli.svm.kernels import Kernel
 from resvm_cli.tuning.candidates import (
+    LOW_RECALL,
     MAX_SETTINGS,
-    MIXED_AREA,
     SETTING_MEMBERS,
     TEMPERATURE,
     Scores,
@@ -137,29 +137,29 @@ def test_settings_of_one_kernel_follow_each_other():
     assert changes == len(set(keys)) - 1
 
 
-@pytest.mark.parametrize(("area", "factor"), [(0.9, 1.0), (0.7, 1.2 / 0.7), (0.4, 2.0 / 0.7)])
-def test_w_pos_follows_the_positives_in_u_unless_given(area, factor):
+@pytest.mark.parametrize(("recall", "factor"), [(0.2, 1.0), (0.16, 1.25 / 0.7), (0, 2.0 / 0.7)])
+def test_w_pos_follows_the_positives_in_u_unless_given(recall, factor):
     everything = candidates()
     plain = [one for one in everything if not one.feature_weights]
     for given in ((), (parse_axis("w_pos", "0.7"),)):
         settings = SearchOptions(search="informed", axes=given)
         going = search(None, settings, everything)
         assert next(going) == plain
-        found = going.send(scored_trials(plain, area))
-        if area > MIXED_AREA or given:
+        found = going.send(scored_trials(plain, recall))
+        if recall > LOW_RECALL or given:
             assert {*found} == {*everything} - {*plain}
             continue
         assert [one["w_pos"] for one in found] == pytest.approx(
             [one["w_pos"] * factor for one in everything]
         )
         with pytest.raises(StopIteration) as ended:
-            going.send(scored_trials(found, 0.6))
+            going.send(scored_trials(found, 0.3))
         assert len(ended.value.value.trials) == len(everything)  # the first ones are not pooled
 
 
-def scored_trials(some, area):
-    values = Scores({"roc_auc_of_mean": area}, 0.0, 0.5, 0.1, 100)
-    return [Trial(number, one, 8, area, values) for number, one in enumerate(some)]
+def scored_trials(some, recall):
+    values = Scores({"partial_roc_auc_of_mean": recall}, 0.0, 0.5, 0.1, 100)
+    return [Trial(number, one, 8, 0.8, values) for number, one in enumerate(some)]
 
 
 def test_the_best_are_pooled_by_their_scores():
