@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from resvm_cli.commands.simulate import Sizes, draw_synthetic, split
-from resvm_cli.data.cell_values import Morgan, texts_of
+from resvm_cli.data.cell_values import fingerprints, texts_of
 from resvm_cli.data.delimited import TextTable
 from resvm_cli.data.encoding import ColumnRoles
 from resvm_cli.data.features import BITS, RADIUS, TableFeatures
@@ -171,13 +171,13 @@ def _read_table(path: str) -> tuple[Rows, np.ndarray]:
 def _read_molecules(path: str, column: str) -> tuple[Rows, np.ndarray]:
     """Compute fingerprints, leaving out molecules without a label and those that cannot be read."""
     table = TextTable(path, lambda: read_pieces(path), separator=",")
-    morgan = Morgan(BITS, RADIUS, counts=False)
-    cells = zip(_cells(table, column), _cells(table, "smiles"), strict=True)
-    read = [(label, morgan.bits(smiles)) for label, smiles in cells if label]
-    labels, bits = zip(*((label, list(some)) for label, some in read if some), strict=True)
-    indices = np.concatenate(bits).astype(np.int32) + 1
-    rows = Rows(np.cumsum([0, *map(len, bits)]), indices, np.ones(len(indices)))
-    return rows, np.array(labels)
+    labels, smiles = (np.array(_cells(table, name)) for name in (column, "smiles"))
+    labels, smiles = labels[labels != ""], smiles[labels != ""]
+    kept = np.ones(len(labels), bool)
+    numbers, bits, counts = fingerprints(smiles.tolist(), BITS, RADIUS, False, kept)
+    found = csr_matrix((counts, (numbers, bits)), (len(labels), BITS))
+    kept &= found.getnnz(axis=1) > 0
+    return Rows.from_matrix(found[kept], 1), labels[kept]
 
 
 def _cells(table: TextTable, column: str) -> list[str]:

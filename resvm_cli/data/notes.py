@@ -109,7 +109,7 @@ def give_answer_away(
 def hardly_separable(roc_auc: float, low: float, high: float) -> str | None:
     """4: the 95% interval of the out-of-bag ROC AUC of P against U contains 0.5, which is chance.
 
-    docs/quality.md ("Notes of train"): given in 16 of 945 runs, on 6 of 35 tasks.
+    Given in 16 of 945 runs, on 6 of 35 tasks.
     """
     if low > 0.5:
         return None
@@ -123,7 +123,7 @@ def hardly_separable(roc_auc: float, low: float, high: float) -> str | None:
 def unconverged(n_unconverged: int, n_models: int, solver: SolverName) -> str | None:
     """5: members stopped at the solver's iteration limit.
 
-    docs/quality.md ("Notes of train"): given in none of 945 runs.
+    Given in none of 945 runs.
     """
     if not n_unconverged:
         return None
