@@ -26,13 +26,23 @@ WRITTEN |= {("vectors", name) for name in ("coefficients", "numbers")}
 WRITTEN |= {("transpose", name) for name in ("column_starts", "lines", "line_values")}
 WRITTEN |= {("solve", name) for name in ("scratch", "coefficients", "rhos", "steps")}
 WRITTEN |= {("rank", "scratch"), ("rank", "ranks"), ("multiply", "scratch"), ("follow", "values")}
-WRITTEN |= {("mark", "marks"), ("spread", "matrix"), ("summarize", "statistics")}
+WRITTEN |= {
+    ("mark", "marks"),
+    ("spread", "places"),
+    ("spread", "matrix"),
+    ("summarize", "statistics"),
+}
 WRITTEN |= {pair for pair in ARGUMENTS if pair[1] in ("block", "sums")} - {("add", "block")}
 # A text may have any length; features beyond the places are passed over.
 OF_ANY_LENGTH = {pair for pair in ARGUMENTS if pair[1] in ("text", "places")}
 OF_ANY_LENGTH |= {("exp", "block"), ("mark", "numbers")}
 OF_ANY_LENGTH -= {("spread", "places")}
-MAY_BE_LONGER = {("mark", "marks"), ("transpose", "column_starts"), ("solve", "scratch")}
+MAY_BE_LONGER = {
+    ("mark", "marks"),
+    ("transpose", "column_starts"),
+    ("solve", "scratch"),
+    ("spread", "places"),
+}
 every_array = pytest.mark.parametrize(("function", "name"), ARGUMENTS)
 
 

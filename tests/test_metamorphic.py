@@ -174,7 +174,7 @@ def test_rows_given_several_times_at_a_lower_penalty_change_nothing(data, times,
 
 def predicted(model: Path, source: Path) -> np.ndarray:
     target = source.with_suffix(".predicted")
-    predict_rows(str(model), str(source), PredictOptions(output=str(target)), Run())
+    predict_rows(str(model), str(source), PredictOptions(output=str(target), form="text"), Run())
     return np.loadtxt(target, ndmin=2)
 
 

@@ -187,7 +187,7 @@ def _tune(bench: Bench, cell: Cell, data: MemoryData) -> tuple[Params, dict[str,
     result = tune_on(data, settings, Run(jobs=1))
     params = result.settings[0]
     chosen = {
-        "candidates": len(result.trials),
+        "candidates": len(result.outcome.trials),
         "parameters": parameters_of(params),
         "selected_score": result.params["selected_by"]["score"],
     }
