@@ -468,9 +468,9 @@ def test_the_next_run_removes_what_a_killed_predict_left(problem, model, resvm, 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_after_the_output_is_in_place_changes_nothing(number, problem, model, tmp_path):
+def test_a_signal_after_the_output_is_in_place_keeps_it(number, problem, model, tmp_path):
     command = ("predict", model, problem / "test.svm", "-o", tmp_path / "out")
-    assert_exit(run(resvm_signaled_at("replace", number, *command)), 0)
+    assert_exit(run(resvm_signaled_at("replace", number, *command)), 128 + number)
     assert os.listdir(tmp_path) == ["out"]
 
 
