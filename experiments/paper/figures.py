@@ -22,6 +22,7 @@ from resvm_cli.metrics.curves import COLORS, DASHES, GRAY, Kind, Points
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, Rows
 from resvm_cli.run import Run
+from resvm_cli.svm.libsvm import silenced
 
 # paper, section "Bootstrap resampling contaminated sets"
 RESAMPLED_CONTAMINATION = 0.1
@@ -182,7 +183,7 @@ def curves(
     def tick() -> None:
         run.progress("methods", len(scores), len(cells))
 
-    with parallel.one_blas_thread():
+    with parallel.one_blas_thread(), silenced():
         tick()
         for one in run.map_shared(score_cell, bench, cells, tick):
             scores.append(one)

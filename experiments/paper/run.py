@@ -32,7 +32,7 @@ from resvm_cli.data.json_files import RunDirectory
 from resvm_cli.errors import DataError, Interrupted, ParameterError
 from resvm_cli.records import dataclass
 from resvm_cli.run import Run
-from resvm_cli.svm.libsvm import package_version
+from resvm_cli.svm.libsvm import package_version, silenced
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def run_experiment(experiment: Experiment, run: Run) -> tuple[int, int]:
         raise DataError("there is nothing to run", "choose another --data-dir, tasks or methods")
     data = BenchmarkData(experiment.data_dir, experiment.seed)
     bench = Bench(data, experiment.protocol, alone=min(run.workers(), len(cells)) == 1)
-    with parallel.one_blas_thread(), directory.opened() as records:
+    with parallel.one_blas_thread(), silenced(), directory.opened() as records:
         _record(directory, experiment, {cell.task for cell in cells}, data)
         lines = {cell_of(record): record for record in records}
         todo = [cell for cell in cells if cell not in lines]

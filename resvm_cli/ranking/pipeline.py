@@ -47,6 +47,7 @@ from resvm_cli.storage.model import (
     check_model_target,
     load_model,
 )
+from resvm_cli.svm.libsvm import silenced
 from resvm_cli.tuning.learn import (
     as_stored,
     check,
@@ -139,6 +140,7 @@ def rank(
     outcomes = None if wanted.tested is None else read_outcomes(wanted.tested)
     with (
         parallel.one_blas_thread(),
+        silenced(),
         PUFiles(source, run) as data,
     ):
         if wanted.annotate is not None:

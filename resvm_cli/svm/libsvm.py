@@ -9,17 +9,21 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_void_p
+from dataclasses import field
 from functools import cache
 from glob import escape, glob
 from os.path import basename, dirname, join
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from resvm_cli.errors import SolverError
+from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.kernels import Kernel
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 C_SVC = 0
 CACHE_MB = 100.0  # kernel cache, as by default in LIBSVM
+STDERR = 2
 PRINT_FUNCTION = ctypes.CFUNCTYPE(None, c_char_p)
 NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
 
@@ -165,6 +170,76 @@ class NodeArray:
         self._nodes["value"][self._closing[numbers]] = value
 
 
+@dataclass(eq=False)
+class _Stderr:
+    """The state of file descriptor 2, which is redirected while a thread is inside LIBSVM."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    copy: int | None = None  # a duplicate of the descriptor, made by ``silenced``
+    n_inside: int = 0  # number of threads inside LIBSVM
+
+
+_stderr = _Stderr()
+
+
+def _text_stream(descriptor: int, like: TextIO) -> TextIO:
+    return open(descriptor, "w", encoding=like.encoding, errors=like.errors, buffering=1)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Discard everything that LIBSVM writes to stderr within this context.
+
+    LIBSVM prints a warning for every member that does not converge, and no setting prevents this;
+    the caller reports it once. Meanwhile, sys.stderr writes to a copy of the descriptor, which
+    stays open because other code may keep a reference to it.
+    """
+    stream = sys.stderr
+    try:
+        is_ours = stream is not None and stream.fileno() == STDERR
+        copy = os.dup(STDERR)
+    except (OSError, ValueError, AttributeError):  # closed, or replaced by another object
+        yield
+        return
+    if is_ours:
+        stream.flush()
+        sys.stderr = _text_stream(copy, stream)
+    replacement = sys.stderr
+    before, _stderr.copy = _stderr.copy, copy
+    try:
+        yield
+    finally:
+        _stderr.copy = before
+        with _stderr.lock:  # an abandoned solver may still be running
+            os.dup2(copy, STDERR)
+        if not is_ours:
+            os.close(copy)
+        elif sys.stderr is replacement:
+            sys.stderr = stream
+
+
+@contextmanager
+def inside_libsvm() -> Iterator[None]:
+    """Redirect stderr while LIBSVM runs, and only then, because other libraries may need it."""
+    copy = _stderr.copy
+    if copy is None:
+        yield
+        return
+    with _stderr.lock:
+        _stderr.n_inside += 1
+        if _stderr.n_inside == 1:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, STDERR)
+            os.close(nowhere)
+    try:
+        yield
+    finally:
+        with _stderr.lock:
+            _stderr.n_inside -= 1
+            if _stderr.n_inside == 0 and _stderr.copy == copy:
+                os.dup2(copy, STDERR)
+
+
 class _Parameter(Structure):
     _fields_ = fields(
         (c_int, "svm_type kernel_type degree"),
@@ -253,7 +328,7 @@ def _train(
     )
     library().check(described, parameter)
     _blocks.iterations()  # reset the counter
-    with library().trained(described, parameter) as model:
+    with inside_libsvm(), library().trained(described, parameter) as model:
         support = copied_numbers(model.sv_indices, model.l, np.int32).astype(np.int64) - 1
         coefficients = copied_numbers(model.sv_coef[0], model.l, np.float64)
         rho = float(model.rho[0])

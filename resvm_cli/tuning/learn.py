@@ -53,7 +53,7 @@ from resvm_cli.storage.parts import (
     remove_part,
 )
 from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.libsvm import package_version
+from resvm_cli.svm.libsvm import package_version, silenced
 from resvm_cli.svm.problem import Problem
 
 # This many multiplications take 1 to 2.5 minutes on one core. Longer runs save finished members.
@@ -127,7 +127,7 @@ def _planned(
     """Read P and U and plan the model; the files stay open while members are trained."""
     source = source.for_kernel(params.kernel)
     keep_all = params.method == "cwsvm"
-    with parallel.one_blas_thread(), PUFiles(source, run, keep_all=keep_all) as data:
+    with parallel.one_blas_thread(), silenced(), PUFiles(source, run, keep_all=keep_all) as data:
         plan = make_plan(data, params, run)
         yield data, plan, training_budget(plan, data, run, in_rounds=not plan.single)
 

@@ -24,6 +24,7 @@ from resvm_cli.parameters import SHARED_NAMES, TUNING_TABLE, Params, RuleName
 from resvm_cli.records import dataclass
 from resvm_cli.run import Run
 from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.libsvm import silenced
 from resvm_cli.tuning.candidates import (
     DEFAULT_MEMBERS,
     INFORMED,
@@ -191,7 +192,7 @@ def tune(
     # reject an existing directory before reading the data, which can take hours
     RunDirectory(target, TRIALS, {}, resume=resume)
     source = source.for_kernel(tuning.base.kernel)
-    with parallel.one_blas_thread(), PUFiles(source, run) as data:
+    with parallel.one_blas_thread(), silenced(), PUFiles(source, run) as data:
         for text in data.notes:
             run.warn(text)
         settle_scaling(data, tuning.base, run)
