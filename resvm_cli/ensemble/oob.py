@@ -17,13 +17,7 @@ import numpy as np
 
 from resvm_cli import randomness
 from resvm_cli import threads as parallel
-from resvm_cli.ensemble.decisions import (
-    DecisionRule,
-    OutOfBag,
-    Threshold,
-    choose_threshold,
-    decide,
-)
+from resvm_cli.ensemble.decisions import DecisionRule, OutOfBag, Threshold, choose_threshold, decide
 from resvm_cli.ensemble.ensemble import Ensemble, Predictor, Section
 from resvm_cli.ensemble.plan import Plan
 from resvm_cli.metrics.intervals import Interval, roc_auc_interval

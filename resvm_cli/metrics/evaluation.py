@@ -218,9 +218,7 @@ def average_precision(ranking: ScoredLabels, known: Contamination) -> FloatArray
 
 
 def _area_between(
-    known: Contamination,
-    start: tuple[FloatArray, FloatArray],
-    end: tuple[FloatArray, FloatArray],
+    known: Contamination, start: tuple[FloatArray, FloatArray], end: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
     """Integrate precision over recall along segments where only rows of U are added."""
     fallen = end[0] - start[0]

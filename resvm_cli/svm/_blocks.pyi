@@ -35,14 +35,7 @@ def multiply(
     /,
 ) -> None: ...
 def spread(
-    starts: Any,
-    indices: Any,
-    values: Any,
-    numbers: Any,
-    places: Any,
-    matrix: Any,
-    width: int,
-    /,
+    starts: Any, indices: Any, values: Any, numbers: Any, places: Any, matrix: Any, width: int, /
 ) -> None: ...
 def solve(
     values: Any,
@@ -59,13 +52,7 @@ def solve(
     /,
 ) -> None: ...
 def transpose(
-    starts: Any,
-    indices: Any,
-    values: Any,
-    column_starts: Any,
-    lines: Any,
-    line_values: Any,
-    /,
+    starts: Any, indices: Any, values: Any, column_starts: Any, lines: Any, line_values: Any, /
 ) -> None: ...
 def rank(values: Any, descending: bool, scratch: Any, ranks: Any, /) -> None: ...
 def follow(values: Any, curves: Any, starts: Any, knots: Any, heights: Any, /) -> None: ...

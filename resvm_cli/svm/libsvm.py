@@ -96,8 +96,7 @@ def _shared_object(name: str) -> str:
     paths = [path for folder in folders for path in sorted(glob(join(escape(folder), "clib*")))]
     if not paths:
         raise SolverError(
-            f"{name}'s shared object is missing",
-            f"reinstall it: pip install {package}-official",
+            f"{name}'s shared object is missing", f"reinstall it: pip install {package}-official"
         )
     return paths[0]
 

@@ -16,13 +16,7 @@ import numpy as np
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, Columns, FloatArray, IndexArray, IntArray, Rows
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.kernels import (
-    EXPONENT_TOLERANCE,
-    UNDERFLOW,
-    Kernel,
-    distances_to,
-    exp_in_place,
-)
+from resvm_cli.svm.kernels import EXPONENT_TOLERANCE, UNDERFLOW, Kernel, distances_to, exp_in_place
 from resvm_cli.svm.products import SparseMatrix, dense_matrix
 
 # Multiples of the tiles of BLAS micro-kernels (24 rows on AVX-512, 8 or 16 columns). For other

@@ -22,12 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from resvm_cli import randomness
-from resvm_cli.ensemble.plan import (
-    DEFAULT_FRACTION,
-    DEFAULT_RATIO,
-    DEFAULT_W_POS,
-    default_n_pos,
-)
+from resvm_cli.ensemble.plan import DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_POS, default_n_pos
 from resvm_cli.errors import ParameterError
 from resvm_cli.parameter_types import Parameter, check_values
 from resvm_cli.parameters import (

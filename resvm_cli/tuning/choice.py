@@ -80,7 +80,7 @@ def tuned_content(source: Any, method: str | None) -> dict[str, Any]:
     if not isinstance(found, Mapping):
         raise ParameterError(
             "`params` must be the result of tune, or the path of its best.json or of a model, got"
-            f" {source!r}",
+            f" {source!r}"
         )
     return checked(dict(found), "params", method)
 

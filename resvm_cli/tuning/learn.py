@@ -38,11 +38,7 @@ from resvm_cli.parameters import Params
 from resvm_cli.records import dataclass
 from resvm_cli.run import Run, Share
 from resvm_cli.storage.members import format_members, member_name, parse_members
-from resvm_cli.storage.model import (
-    StoredModel,
-    check_model_target,
-    save_model,
-)
+from resvm_cli.storage.model import StoredModel, check_model_target, save_model
 from resvm_cli.storage.parts import (
     MemberRecord,
     PartDirectory,
@@ -276,11 +272,7 @@ def train_share(
 
 
 def open_part(
-    target: str,
-    plan: Plan,
-    data: PUData,
-    members: range,
-    share: Share | None = None,
+    target: str, plan: Plan, data: PUData, members: range, share: Share | None = None
 ) -> PartDirectory:
     """Open the part for these members: create it, or continue an existing one."""
     sample = OutOfBagSample.from_plan(plan)
@@ -338,13 +330,7 @@ def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
     yield range(first, last + 1)
 
 
-def merge(
-    paths: Sequence[str],
-    target: str,
-    run: Run,
-    *,
-    force: bool = False,
-) -> TrainResult:
+def merge(paths: Sequence[str], target: str, run: Run, *, force: bool = False) -> TrainResult:
     """Join the parts in these directories and write the model."""
     check_model_target(target, force=force)
     parts, differences = join_parts(paths)

@@ -27,11 +27,7 @@ from resvm_cli.ensemble.plan import (
     require_weighted_draws,
     resolve_defaults,
 )
-from resvm_cli.ensemble.resource_budget import (
-    MemoryEstimate,
-    bag_bytes,
-    held_bytes,
-)
+from resvm_cli.ensemble.resource_budget import MemoryEstimate, bag_bytes, held_bytes
 from resvm_cli.ensemble.train import Trainer, TrainingSet, fit
 from resvm_cli.errors import ParameterError, ResvmError, SolverError
 from resvm_cli.parameters import ScalingName
@@ -193,10 +189,7 @@ class KernelTrainer:
         return self._from_matrix(self._values, ensembles, rows)
 
     def _from_matrix(
-        self,
-        values: FloatArray,
-        ensembles: Sequence[Sequence[Problem]],
-        rows: IntArray | None,
+        self, values: FloatArray, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None
     ) -> Iterator[FloatArray | ResvmError]:
         offset = len(self._kernels.positives)
         bags = smo.Bags.from_parts(

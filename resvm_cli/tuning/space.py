@@ -299,7 +299,7 @@ def default_space(
         if axis.low < axis.floor or axis.high > axis.ceiling:
             raise ParameterError(
                 f"`{axis.name}` {axis} is not within {axis.floor:.4g}..{axis.ceiling:.4g},"
-                " the widest range allowed",
+                " the widest range allowed"
             )
         chosen.append(axis)
     return Space(method, tuple(chosen))
