@@ -10,7 +10,7 @@ from resvm_cli.api.base import PUClassifier
 from resvm_cli.ensemble.plan import Plan, SettingPlan, bag_of, problem_on
 from resvm_cli.ensemble.train import Part, train_parts
 from resvm_cli.run import Run
-from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.kernels import Problem
 
 ESTIMATORS = {
     "resvm": resvm_cli.RESVMClassifier,

@@ -16,8 +16,7 @@ from resvm_cli.ensemble.ensemble import Ensemble
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, Columns, FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import kernels
-from resvm_cli.svm.kernels import Kernel, distances_to, exp_in_place
-from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.kernels import Kernel, Problem, distances_to, exp_in_place
 from resvm_cli.svm.products import SparseMatrix
 
 NOT_KNOWN = -1  # the row number of a support vector that matches no training row

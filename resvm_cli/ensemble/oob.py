@@ -24,7 +24,7 @@ from resvm_cli.metrics.intervals import Interval, roc_auc_interval
 from resvm_cli.parameters import RULE_NAMES, RuleName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, Hashes, IntArray, Rows, distinct
-from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.kernels import Problem
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
 
 UNLIKE_ANY = -2  # the content number of all training rows that match no scored row

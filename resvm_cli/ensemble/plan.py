@@ -35,8 +35,7 @@ from resvm_cli.parameters import (
 )
 from resvm_cli.records import dataclass
 from resvm_cli.rows import IntArray
-from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.kernels import Kernel, Problem
 from resvm_cli.threads import available_memory
 
 # LIBSVM's training time is quadratic in the bag size, so LIBLINEAR trains linear members on bags

@@ -25,8 +25,8 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.run import Run
 from resvm_cli.svm import kernels, libsvm, smo
-from resvm_cli.svm.libsvm import NodeArray
-from resvm_cli.svm.problem import LinearSolution, Problem
+from resvm_cli.svm.kernels import Problem
+from resvm_cli.svm.libsvm import LinearSolution, NodeArray
 from resvm_cli.svm.products import Bag, bag_values
 
 if TYPE_CHECKING:

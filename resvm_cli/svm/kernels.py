@@ -1,4 +1,4 @@
-"""Kernel functions: LIBSVM's, the Laplacian, two for fingerprints, and precomputed kernels.
+"""One SVM: its kernel (LIBSVM's, the Laplacian, two for fingerprints, precomputed) and problem.
 
 LIBSVM's kernels use its formulas and parameter names. The Tanimoto similarity
 x.y / (|x|^2 + |y|^2 - x.y) is the fraction of set bits that two fingerprints share. The minmax
@@ -24,6 +24,8 @@ from resvm_cli.parameters import (
     LIBSVM_KERNELS,
     MAX_DEGREE,
     KernelName,
+    ScalingName,
+    SolverName,
 )
 from resvm_cli.records import dataclass
 from resvm_cli.rows import MAX_INDEX, Columns, FloatArray, IntArray, Rows
@@ -156,6 +158,28 @@ class Kernel:
     def exponent_errors(self, norms: Any, pool_norms: Any) -> Any:
         """Return a bound on the rounding error of ``exponents``."""
         return self.gamma * CANCELLATION * (norms + pool_norms)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A class-weighted C-SVM on a bag of rows: hinge loss, unpenalized bias (paper, eq. 1)."""
+
+    positive: IntArray  # row numbers in P, including duplicates
+    unlabeled: IntArray  # row numbers in U, including duplicates, then known negatives
+    c_pos: float
+    c_unl: float
+    kernel: Kernel
+    tolerance: float
+    solver: SolverName = "libsvm"
+    # value of LIBLINEAR's bias feature: negative for no bias, None for the bag's mean row norm
+    bias: float | None = None
+    seed: int = 0
+    name: str = "a member"  # how error messages refer to it
+    scale: ScalingName | None = None  # how the rows are scaled
+    relevance_power: float | None = None  # None: features are not weighted
+    n_negative: int = 0  # the number of known negatives at the end of ``unlabeled``
+    c_neg: float = 0.0
+    by_libsvm: bool = False  # call LIBSVM even where our solver has the same solution, to the bit
 
 
 def exp_in_place(exponents: FloatArray) -> FloatArray:

@@ -17,15 +17,16 @@ import numpy as np
 
 from resvm_cli.errors import SolverError
 from resvm_cli.rows import Columns, IntArray, Rows
+from resvm_cli.svm.kernels import Problem
 from resvm_cli.svm.libsvm import (
     PRINT_FUNCTION,
+    LinearSolution,
     NodeArray,
     SolverLibrary,
     bag_labels,
     copied_numbers,
     fields,
 )
-from resvm_cli.svm.problem import LinearSolution, Problem
 
 L2R_L1LOSS_SVC_DUAL = 3
 WARNING = b"reaching max number of iterations"

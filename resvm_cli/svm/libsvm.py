@@ -26,8 +26,7 @@ from resvm_cli.errors import SolverError
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.svm import _blocks
-from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
+from resvm_cli.svm.kernels import Kernel, Problem
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,6 +36,44 @@ CACHE_MB = 100.0  # kernel cache, as by default in LIBSVM
 STDERR = 2
 PRINT_FUNCTION = ctypes.CFUNCTYPE(None, c_char_p)
 NODE = np.dtype([("index", np.int32), ("value", np.float64)], align=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """psi(x) = sum of coefficients * K(support, x) - rho; rows of P come first in the bag."""
+
+    support: IntArray  # positions in the bag
+    coefficients: FloatArray
+    rho: float
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """psi(x) = weights . x - rho, from a solver that returns only weights."""
+
+    weights: Rows  # one row
+    rho: float
+    converged: bool
+
+
+def iteration_limit(n_rows: int) -> int:
+    """Return the number of iterations after which LIBSVM stops without having converged."""
+    return max(10_000_000, 100 * n_rows)  # svm.cpp, Solver::Solve
+
+
+def require_sound(n_support: int, numbers: FloatArray) -> None:
+    """Raise SolverError if a solution has no support vectors, or a number that is not finite."""
+    if n_support == 0:
+        raise SolverError(
+            "LIBSVM stopped without any support vectors",
+            "lower `tolerance`, or scale the features if kernel values overflow",
+        )
+    if not np.isfinite(numbers).all():
+        raise SolverError(
+            "LIBSVM returned numbers that are not finite",
+            "scale the features, or lower `c_unl`, `gamma`, `coef0` or `degree`",
+        )
 
 
 class SolverLibrary:

@@ -17,7 +17,8 @@ import numpy as np
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray
 from resvm_cli.svm import _blocks, libsvm
-from resvm_cli.svm.problem import Problem, Solution, iteration_limit, require_sound
+from resvm_cli.svm.kernels import Problem
+from resvm_cli.svm.libsvm import Solution, iteration_limit, require_sound
 from resvm_cli.svm.products import ScratchBuffer
 
 if TYPE_CHECKING:

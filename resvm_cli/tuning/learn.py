@@ -48,9 +48,8 @@ from resvm_cli.storage.parts import (
     join_parts,
     remove_part,
 )
-from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.kernels import Kernel, Problem
 from resvm_cli.svm.libsvm import package_version, silenced
-from resvm_cli.svm.problem import Problem
 
 # This many multiplications take 1 to 2.5 minutes on one core. Longer runs save finished members.
 LONG_WORK = 3e11

@@ -35,9 +35,8 @@ from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.run import Run
 from resvm_cli.svm import _blocks, smo
-from resvm_cli.svm.kernels import Kernel, exp_in_place
+from resvm_cli.svm.kernels import Kernel, Problem, exp_in_place
 from resvm_cli.svm.libsvm import CACHE_MB
-from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import kernel_products
 from resvm_cli.svm.support_vectors import SupportIndex
 from resvm_cli.threads import available_memory

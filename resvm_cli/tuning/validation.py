@@ -23,7 +23,7 @@ from resvm_cli.parameters import METRIC_NAMES, MetricName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import BoolArray, FloatArray, IntArray
 from resvm_cli.run import Run
-from resvm_cli.svm.problem import Problem
+from resvm_cli.svm.kernels import Problem
 from resvm_cli.tuning.candidates import Scores, SearchOptions
 from resvm_cli.tuning.sample import KernelTrainer, TuningSample
 from resvm_cli.tuning.space import Candidate

@@ -13,10 +13,9 @@ from sklearn.svm import LinearSVC
 from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
-from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.kernels import Kernel, Problem
 from resvm_cli.svm.liblinear import LinearTrainer
-from resvm_cli.svm.libsvm import NodeArray, package_version
-from resvm_cli.svm.problem import LinearSolution, Problem
+from resvm_cli.svm.libsvm import LinearSolution, NodeArray, package_version
 
 RNG = np.random.default_rng(9)
 X = np.r_[RNG.standard_normal((60, 4)) + 0.7, RNG.standard_normal((200, 4)) - 0.7] * 2

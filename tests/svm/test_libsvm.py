@@ -12,9 +12,8 @@ import pytest
 from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
 from resvm_cli.svm import libsvm
-from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.libsvm import NODE, NodeArray
-from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.kernels import Kernel, Problem
+from resvm_cli.svm.libsvm import NODE, NodeArray, Solution, iteration_limit, require_sound
 from tests.programs import run, script_command
 
 RNG = np.random.default_rng(5)
@@ -160,3 +159,26 @@ def test_a_node_array_ends_every_row():
     start = nodes._nodes.ctypes.data
     assert ((addresses - start) // NODE.itemsize).tolist() == [4, 0, 0]
     assert NODE.itemsize == 16
+
+
+def test_libsvm_stops_after_a_hundred_iterations_per_row_but_not_before_ten_millions():
+    assert [iteration_limit(n_rows) for n_rows in (1, 100_000, 100_001)] == [
+        10**7,
+        10**7,
+        10_000_100,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("n_support", "numbers", "message", "hint"),
+    [
+        (0, [1.0], "without any support vectors", "lower `tolerance`"),
+        (1, [1.0, np.nan], "numbers that are not finite", "scale the features"),
+        (1, [-np.inf], "numbers that are not finite", "`coef0` or `degree`"),
+    ],
+)
+def test_a_solution_that_is_none_is_an_error_with_advice(n_support, numbers, message, hint):
+    with pytest.raises(SolverError, match=message) as caught:
+        require_sound(n_support, np.array(numbers))
+    assert hint in str(caught.value.hint)
+    require_sound(1, np.array([0.0, -1e308]))

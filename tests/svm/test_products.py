@@ -12,9 +12,8 @@ from resvm_cli.parameters import LIBSVM_KERNELS, Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run
 from resvm_cli.svm import libsvm, products, smo
-from resvm_cli.svm.kernels import Kernel
+from resvm_cli.svm.kernels import Kernel, Problem
 from resvm_cli.svm.libsvm import NodeArray
-from resvm_cli.svm.problem import Problem
 from resvm_cli.svm.products import Bag, bag_values
 from tests.fitting import train_part
 

@@ -16,9 +16,8 @@ from sklearn.svm import SVC
 from resvm_cli.errors import SolverError
 from resvm_cli.rows import Rows
 from resvm_cli.svm import _blocks, libsvm, smo
-from resvm_cli.svm.kernels import Kernel
-from resvm_cli.svm.libsvm import NodeArray
-from resvm_cli.svm.problem import Problem, Solution
+from resvm_cli.svm.kernels import Kernel, Problem
+from resvm_cli.svm.libsvm import NodeArray, Solution
 from resvm_cli.svm.products import Bag, bag_values
 
 GIVEN = Kernel("precomputed")
