@@ -17,8 +17,7 @@ from typing import Any
 
 from resvm_cli import threads as parallel
 from resvm_cli.cli import terminal
-from resvm_cli.cli.options import command_run
-from resvm_cli.cli.values import parse_choice, parse_number
+from resvm_cli.cli.options import command_run, parse_choice, parse_number
 from resvm_cli.data.atomic import output, remove_unfinished
 from resvm_cli.errors import CommandLineError, Interrupted, ResvmError
 from resvm_cli.run import signal_arrived

@@ -25,15 +25,36 @@ from resvm_cli.cli.option_groups import (
     forbid_overwriting_inputs,
     shorten_help,
 )
-from resvm_cli.cli.values import UsageError, explain_usage_error
 from resvm_cli.data.atomic import remove_unfinished
 from resvm_cli.data.streams import guard_stdout
-from resvm_cli.errors import SIGNALS, ClosedPipe, Interrupted, MachineError, ResvmError
+from resvm_cli.errors import (
+    SIGNALS,
+    ClosedPipe,
+    CommandLineError,
+    Interrupted,
+    MachineError,
+    ResvmError,
+)
 from resvm_cli.run import signal_arrived
 
 EVERYDAY = ("rank", "train", "predict", "score", "inspect")
 COMMANDS = (*EVERYDAY, "tune", "check", "convert", "merge", "simulate")  # in the order of --help
 DEBUG = "--debug"
+
+# Typer bundles its own Click without exporting UsageError, the parent of BadParameter.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+# LIBSVM's options and their equivalents in resvm.
+OF_LIBSVM = {
+    "-s": "all members are C-SVMs; --method chooses resvm, bagging or cwsvm",
+    "-w": "--w-pos replaces -w1 as the weight of P, and -c is the penalty for U",
+    "-b": "resvm predict --probability adds the probability that a row is positive",
+    "-v": "resvm tune -v N scores by cross-validation",
+    "-l": "for svm-scale, use resvm train --scale minmax; for grid.py, resvm tune -c 0.03..32768",
+}
+FILES = (  # instead of svm-train train.svm model
+    "files are options: -P pos.svm -U unl.svm -o model, or --data train.svm --positive-label 1"
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -133,7 +154,7 @@ def main() -> NoReturn:
             arguments, prog_name="resvm", standalone_mode=False
         )
     except UsageError as error:
-        _fail(explain_usage_error(error, arguments, COMMANDS))
+        _fail(explain_usage_error(error, arguments))
     except ResvmError as error:
         _fail(error)
     except ClosedPipe:
@@ -155,6 +176,18 @@ def main() -> NoReturn:
         _report_bug(error)
         sys.exit(1)
     sys.exit(code or 0)
+
+
+def explain_usage_error(error: Any, arguments: Sequence[str]) -> CommandLineError:
+    """Return Click's error with a hint for those who expect LIBSVM's options or arguments."""
+    words = ["resvm", *(word for word in arguments[:1] if word in COMMANDS)]
+    command = " ".join(words) if error.ctx is None else error.ctx.command_path
+    message = error.format_message()
+    hint = OF_LIBSVM.get(getattr(error, "option_name", ""))
+    if hint is None and "unexpected" in message and words[-1] in ("train", "tune", "rank"):
+        hint = FILES
+    shown = f"`{command} --help{'-all' * (' ' in command)}` lists all options"
+    return CommandLineError(message, hint or shown)
 
 
 def _fail(error: ResvmError) -> NoReturn:

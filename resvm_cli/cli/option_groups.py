@@ -27,7 +27,6 @@ from typer.core import TyperOption
 from typer.models import OptionInfo
 
 from resvm_cli.cli.terminal import in_options
-from resvm_cli.cli.values import completer
 from resvm_cli.data.atomic import check_outputs
 from resvm_cli.data.streams import STDIN, name_of, text_pieces
 from resvm_cli.errors import CommandLineError
@@ -71,7 +70,7 @@ def option(
     if metavar is None and default is None:
         default = False
     if completions:
-        more["autocompletion"] = completer(*completions)
+        more["autocompletion"] = _completer(completions)
     return typer.Option(default, *names, metavar=metavar, help=help, rich_help_panel=panel, **more)
 
 
@@ -82,8 +81,12 @@ def argument(
     metavar: str, help: str, default: Any = ..., *, completions: Sequence[str] = ()
 ) -> Any:
     """Return an argument of a command, required unless it has a default."""
-    completion = completer(*completions) if completions else None
+    completion = _completer(completions) if completions else None
     return typer.Argument(default, metavar=metavar, help=help, autocompletion=completion)
+
+
+def _completer(names: Sequence[str]) -> Callable[[str], list[str]]:
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
 def option_group(group: type) -> Any:

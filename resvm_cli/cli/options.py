@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from resvm_cli.cli import terminal
 from resvm_cli.cli.option_groups import (
@@ -19,14 +21,22 @@ from resvm_cli.cli.option_groups import (
     option_group,
     table_options,
 )
-from resvm_cli.cli.values import number_or_text, parse_choice, parse_kernel, single_number
 from resvm_cli.errors import CommandLineError
-from resvm_cli.parameters import METHOD_TABLE, TRAINING_TABLE, TUNING_TABLE
+from resvm_cli.parameters import (
+    KERNEL_NAMES,
+    LIBSVM_KERNELS,
+    METHOD_TABLE,
+    TRAINING_TABLE,
+    TUNING_TABLE,
+    KernelName,
+)
 from resvm_cli.run import Run
 
 if TYPE_CHECKING:
     from resvm_cli.data.encoding import ColumnRoles
     from resvm_cli.data.pu_input import TrainingInput
+
+Name = TypeVar("Name", bound=str)
 
 output_option = partial(option, panel=OUTPUT)
 running_option = partial(option, panel=RUNNING)
@@ -55,6 +65,53 @@ ANNOTATE = output_option(
     "Write all rows of the input table, in its order, with the results as additional columns (.csv"
     " or .tsv).",
 )
+
+
+def parse_choice(option: str, text: str, names: Sequence[Name]) -> Name:
+    """Return the text if it is one of these names."""
+    for name in names:
+        if name == text:
+            return name
+    expected = f"{', '.join(names[:-1])} or {names[-1]}"
+    raise CommandLineError(f"{option} must be {expected}, got '{text}'")
+
+
+def parse_kernel(text: str) -> KernelName:
+    """Return the kernel with this name or this LIBSVM number."""
+    kernels: dict[str, KernelName] = {name: name for name in KERNEL_NAMES}
+    kernels |= {"polynomial": "poly"}
+    kernels |= {str(number): name for number, name in enumerate(LIBSVM_KERNELS)}
+    if text.lower() not in kernels:
+        raise CommandLineError(
+            "-t/--kernel must be linear, poly, rbf, sigmoid, precomputed, 0 to 4, laplacian,"
+            f" tanimoto or minmax, got '{text}'"
+        )
+    return kernels[text.lower()]
+
+
+def single_number(labels: Sequence[str]) -> float | None:
+    """Return the label as a number; None unless there is exactly one and it is a finite number."""
+    number = number_or_text(labels[0]) if len(labels) == 1 else None
+    return float(number) if isinstance(number, int | float) and isfinite(number) else None
+
+
+def number_or_text(text: str) -> float | str:
+    """Return the text as a number if it is one; otherwise, return the text."""
+    try:
+        return int(text) if re.fullmatch("[+-]?[0-9]{1,300}", text) else float(text)
+    except ValueError:
+        return text
+
+
+def parse_number(option: str, text: str, expected: str = "a number") -> float:
+    """Return a number from the command line; nan is rejected."""
+    try:
+        number = float(text)
+        if number != number:
+            raise ValueError
+        return number
+    except ValueError:
+        raise CommandLineError(f"{option} must be {expected}, got '{text}'") from None
 
 
 @contextmanager

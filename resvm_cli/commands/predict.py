@@ -26,7 +26,6 @@ from resvm_cli.cli.terminal import (
     print_preview,
     shows_preview,
 )
-from resvm_cli.cli.values import parse_choice, parse_number
 from resvm_cli.errors import CommandLineError, DataError, ModelError
 from resvm_cli.parameters import RULE_NAMES, RuleName, check_contamination
 from resvm_cli.records import dataclass
@@ -104,12 +103,12 @@ class PredictOptions:
     @property
     def format_name(self) -> FormatName:
         formats: tuple[FormatName, ...] = ("text", "tsv", "csv", "jsonl")
-        return parse_choice("--format", self.form or "text", formats)
+        return shared.parse_choice("--format", self.form or "text", formats)
 
     @property
     def rule(self) -> RuleName | None:
         rule = self.decision
-        return None if rule is None else parse_choice("--decision", rule, RULE_NAMES)
+        return None if rule is None else shared.parse_choice("--decision", rule, RULE_NAMES)
 
     def threshold_or_recall(self) -> tuple[float | None, float | None]:
         """Parse -T: return a threshold, or the recall that it must reach."""
@@ -117,8 +116,8 @@ class PredictOptions:
         if text is None:
             return None, None
         if not text.startswith("recall="):
-            return parse_number(option, text, "a number or recall=R"), None
-        recall = parse_number(option, text.removeprefix("recall="), "a fraction in (0, 1]")
+            return shared.parse_number(option, text, "a number or recall=R"), None
+        recall = shared.parse_number(option, text.removeprefix("recall="), "a fraction in (0, 1]")
         if not 0 < recall <= 1:
             raise CommandLineError(
                 f"{option} must be a fraction above 0 and at most 1, got '{text}'"

@@ -35,6 +35,7 @@ from resvm_cli.cli.options import (
     given_values,
     method_option,
     output_option,
+    parse_choice,
     split_names,
 )
 from resvm_cli.cli.terminal import (
@@ -46,7 +47,6 @@ from resvm_cli.cli.terminal import (
     shows_preview,
 )
 from resvm_cli.cli.training_report import bags_of, rows_of
-from resvm_cli.cli.values import parse_choice
 from resvm_cli.data.streams import as_json
 from resvm_cli.errors import CommandLineError
 from resvm_cli.parameters import RANKING_TABLE, RankingParameters

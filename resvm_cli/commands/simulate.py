@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from resvm_cli.cli import options as shared
 from resvm_cli.cli.option_groups import advanced_option, expand_option_groups, option
 from resvm_cli.cli.terminal import print_json, say_row
-from resvm_cli.cli.values import single_number
 from resvm_cli.errors import CommandLineError, DataError
 from resvm_cli.records import dataclass
 from resvm_cli.run import Run
@@ -287,7 +286,7 @@ def _read(
     with closing(Source(path, once=not roles.needs_two_passes)) as source:
         rows = RowInput(source, roles, zero_based=zero_based)
         rows.encode(selective=True)
-        label = rows.numeric_label(single_number(roles.positive_labels))
+        label = rows.numeric_label(shared.single_number(roles.positive_labels))
         block = Block.concatenate(list(rows.blocks(marked=not rows.is_text)))
     block.require_labels(rows.name)
     if rows.features is None:

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
 from resvm_cli.cli import options as shared
-from resvm_cli.cli.option_groups import (
-    expand_option_groups,
-    explicit_options,
-)
+from resvm_cli.cli.option_groups import expand_option_groups, explicit_options
 from resvm_cli.cli.terminal import print_json, say_row
 from resvm_cli.cli.training_report import report
-from resvm_cli.cli.values import parse_task
 from resvm_cli.errors import CommandLineError
+from resvm_cli.run import Share
 
 if TYPE_CHECKING:
     from resvm_cli.tuning.learn import PartResult
+
+# The number of an array job's task, and the number of the first task. HyperQueue comes first,
+# because its workers are often tasks of another array job.
+TASK_VARIABLES = {
+    "HQ_TASK_ID": 1,
+    "SLURM_ARRAY_TASK_ID": 1,
+    "PBS_ARRAY_INDEX": 1,
+    "PBS_ARRAYID": 1,
+    "SGE_TASK_ID": 1,
+    "LSB_JOBINDEX": 1,
+    "AWS_BATCH_JOB_ARRAY_INDEX": 0,
+    "JOB_COMPLETION_INDEX": 0,
+}
 
 
 @expand_option_groups
@@ -97,3 +110,41 @@ def _show_part(result: PartResult) -> None:
     members = f"{result.first} to {result.last} of {result.n_members}"
     say_row("members", f"{members}, {result.n_trained} of them new")
     say_row("part", result.part)
+
+
+def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:
+    """Parse --task: I/N as given, or auto/N to read I from the batch system."""
+    word, _, after = text.partition("/")
+    count = _number(after)
+    number = _number(word)
+    if word == "auto" and count:
+        number = _task_of_array(count, environment)
+    if not count or number is None or not 1 <= number <= count:
+        raise CommandLineError(f"--task must be I/N (I from 1 to N) or auto/N, got '{text}'")
+    return Share(number, count)
+
+
+def _task_of_array(count: int, environment: Mapping[str, str]) -> int:
+    """Return the number of this task of an array job, from 1."""
+    for variable, first in TASK_VARIABLES.items():
+        index = _number(environment.get(variable, ""))
+        # outside array jobs, SGE sets its variable to undefined and LSF to 0
+        if index is None or (variable, index) == ("LSB_JOBINDEX", 0):
+            continue
+        if not first <= index < first + count:
+            tasks = f"{first} to {first + count - 1}"
+            raise CommandLineError(
+                f"{variable} is {index}, but the tasks are numbered {tasks}",
+                f"the array must have {count} tasks, numbered {tasks}",
+            )
+        return index - first + 1
+    *others, last = TASK_VARIABLES
+    raise CommandLineError(
+        f"--task auto/N requires an array job, but none of {', '.join(others)} and {last} is set",
+        "give the task explicitly: --task 3/16",
+    )
+
+
+def _number(text: str) -> int | None:
+    """Return an integer of at most nine digits, or None."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None

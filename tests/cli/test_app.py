@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,8 +15,9 @@ import numpy as np
 import pytest
 
 from resvm_cli import __version__
-from resvm_cli.cli.app import COMMANDS, command_line
+from resvm_cli.cli.app import COMMANDS, UsageError, command_line, explain_usage_error
 from resvm_cli.cli.option_groups import EVERYDAY
+from resvm_cli.errors import CommandLineError
 from tests.conftest import assert_exit, train_arguments, write_svm
 from tests.programs import (
     run,
@@ -334,3 +336,58 @@ def test_a_bug_is_reported_in_one_line_and_with_a_traceback_by_debug(model):
         ran = run(script_command(script, *arguments, "inspect", model), env=env)
         assert ran.code == 1
         assert "Traceback" in ran.err
+
+
+def refusal(line: str) -> CommandLineError:
+    arguments = shlex.split(line)
+    with pytest.raises(UsageError) as caught:
+        command_line(COMMANDS)(arguments, prog_name="resvm", standalone_mode=False)
+    return explain_usage_error(caught.value, arguments)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("trian", "No such command 'trian'. Did you mean 'train'", "`resvm --help`"),
+        (
+            "train --foo",
+            "No such option: --foo (Possible options: --force)",
+            "`resvm train --help-all`",
+        ),
+        ("train -j 0", "Invalid value for '-j' / '--jobs': 0 is not", "`resvm train --help-all`"),
+        ("train -j", "Option '-j' requires an argument.", "`resvm train --help-all`"),
+        ("predict", "Missing argument 'MODEL'.", "`resvm predict --help-all` lists all options"),
+        ("simulate x y", "Got unexpected extra argument(s) (x y)", "`resvm simulate --help-all`"),
+        (
+            "train -t 2 -c 10 train.svm model",
+            "Got unexpected extra argument(s)",
+            "files are options",
+        ),
+        ("train -s 0", "No such option: -s", "all members are C-SVMs; --method chooses"),
+        ("train -w1 5", "No such option: -w", "--w-pos replaces -w1"),
+        ("predict model -b 1", "No such option: -b", "resvm predict --probability"),
+        ("train -v 5", "No such option: -v", "resvm tune -v"),
+        ("tune -log2c -5,15,2", "No such option: -l", "for svm-scale, use resvm train --scale"),
+        ("--debug", "Missing command.", "`resvm --help`"),
+    ],
+)
+def test_what_is_refused_is_named_with_what_to_do(line, message, hint):
+    error = refusal(line)
+    assert error.message.startswith(message)
+    assert error.hint is not None
+    assert error.hint.startswith(hint)
+    assert error.exit_code == 2
+
+
+def test_the_program_says_it_in_two_lines_and_exits_with_2(resvm):
+    ran = resvm("train", "-t", 2, "-c", 10, "train.svm", "model")
+    assert (ran.code, ran.out) == (2, b"")
+    first, second = ran.err.splitlines()
+    assert first.startswith("resvm: error: ")
+    assert second.startswith("  hint: ")
+
+
+def test_nothing_at_all_shows_the_help(resvm):
+    ran = resvm()
+    assert ran.code == 0
+    assert b"Usage: resvm" in ran.out

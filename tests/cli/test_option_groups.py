@@ -21,7 +21,7 @@ from resvm_cli.cli.option_groups import (
     option_text,
     panel_of,
 )
-from resvm_cli.cli.values import parse_choice, parse_kernel
+from resvm_cli.cli.options import parse_choice, parse_kernel
 from resvm_cli.data.encoding import MISSING_RULES
 from resvm_cli.errors import CommandLineError, ParameterError
 from resvm_cli.parameters import (

@@ -6,12 +6,16 @@ import gzip
 import json
 import os
 import platform
+import re
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from resvm_cli.commands.train import parse_task
+from resvm_cli.errors import CommandLineError
+from resvm_cli.run import Share
 from tests.conftest import assert_exit, data_arguments, train_arguments, write_svm
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid"]
@@ -239,3 +243,43 @@ def test_quiet_keeps_warnings_and_hides_remarks_and_summaries(problem, resvm, tm
     assert "scored out of bag" not in ran.err
     assert "ROC AUC " not in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+SLURM = {"SLURM_ARRAY_TASK_ID": "3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "expected"),
+    [
+        ("3/16", {}, Share(3, 16)),
+        ("auto/16", SLURM, Share(3, 16)),
+        ("auto/8", {"PBS_ARRAY_INDEX": "8"}, Share(8, 8)),
+        ("auto/8", {"PBS_ARRAYID": "2"}, Share(2, 8)),
+        ("auto/9", {"SGE_TASK_ID": "2"}, Share(2, 9)),
+        ("auto/4", {"HQ_TASK_ID": "2", "SLURM_ARRAY_TASK_ID": "7"}, Share(2, 4)),
+        ("auto/9", {"LSB_JOBINDEX": "3"}, Share(3, 9)),
+        ("auto/6", {"AWS_BATCH_JOB_ARRAY_INDEX": "5"}, Share(6, 6)),
+        ("auto/3", {"JOB_COMPLETION_INDEX": "2"}, Share(3, 3)),
+    ],
+)
+def test_a_task_is_read_from_the_text_or_the_array_job(text, environment, expected):
+    assert parse_task(text, environment) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "words"),
+    [
+        *(
+            (text, SLURM, "--task must be I/N (I from 1 to N) or auto/N, got")
+            for text in ("0/4", "5/4", "3", "x/4", "auto", "auto/0", "1/" + "9" * 5000)
+        ),
+        ("auto/2", {"SGE_TASK_ID": "undefined"}, "requires an array job"),
+        ("auto/2", {"LSB_JOBINDEX": "0"}, "requires an array job"),
+        ("auto/2", SLURM, "the tasks are numbered 1 to 2"),
+        ("auto/3", {"JOB_COMPLETION_INDEX": "3"}, "the tasks are numbered 0 to 2"),
+        ("auto/3", {"HQ_TASK_ID": "0"}, "the tasks are numbered 1 to 3"),
+    ],
+)
+def test_a_task_that_is_not_one_is_refused(text, environment, words):
+    with pytest.raises(CommandLineError, match=re.escape(words)):
+        parse_task(text, environment)
