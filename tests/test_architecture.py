@@ -223,7 +223,7 @@ LIMITS = {
     "lines of experiments": 7_700,
     "options of train": 48,
     "options of tune": 44,
-    "options of rank": 45,
+    "options of rank": 44,
     "options of predict": 19,
     "options of inspect": 23,
 }

@@ -131,9 +131,9 @@ def use_rankings(work: Work) -> None:
     write_svm(work.folder / "pos.svm", overlapping[:40])
     write_svm(work.folder / "unl.svm", overlapping[40:])
     work.json("rank", "-P", "pos.svm", "-U", "unl.svm", "-q", "--params", few_members(30))
-    linear = ("-t", "linear", "--no-auto", "--why", 2, "--why-out", "why.jsonl")
+    linear = ("-t", "linear", "--no-auto", "--why", 2)
     work.add_lines("ranked-row", work.run("rank", *work.data, *linear, "--format", "jsonl"))
-    work.add_lines("reasons", (work.folder / "why.jsonl").read_bytes())
+    work.json("rank", *work.data, *linear)
     for output in work.outputs["rank"]:
         work.add("ranked-row", *output["rows"])
         work.add("reasons", *(output["why"] or []))

@@ -135,7 +135,7 @@ rank-params     rank {PU} --params random-oob/best.json
 rank-one-file   rank {ONE_FILE} --format csv
 rank-model      rank {PU} --model rbf
 rank-next       rank {PU} --model rbf --next 20
-rank-why        rank {PU} --model rbf --why 5 --why-out why.jsonl
+rank-why        rank {PU} --model rbf --why 5 --json
 rank-fdr        rank {PU} --model auto --contamination-unl 0.1 --fdr 0.2
 audit           rank {PU} --audit
 audit-expected  rank {PU} --audit --contamination-pos 0.1 --contamination-unl 0.1
@@ -157,7 +157,7 @@ random-oob      tune {PU} --trials 4 --no-extend -o random-oob
 """
 SAMPLE_STEPS = f"""
 check           check genome/genome.svm --json
-table           rank {FRAUD} --why 5 --why-out why.jsonl --html rank.html
+table           rank {FRAUD} --why 5 --json -o ranked --html rank.html
 table-audit     rank {FRAUD} --audit
 table-model     train {FRAUD} -o table-model
 of-table        predict table-model {PAYMENTS} --ids --format tsv --votes

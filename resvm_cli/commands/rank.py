@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -47,7 +46,6 @@ from resvm_cli.cli.terminal import (
     shows_preview,
 )
 from resvm_cli.cli.training_report import bags_of, rows_of
-from resvm_cli.data.streams import as_json
 from resvm_cli.errors import CommandLineError
 from resvm_cli.parameters import RANKING_TABLE, RankingParameters
 
@@ -110,9 +108,6 @@ class ListingOptions:
         show_default="texts and the most important ones",
     )
     annotate: str | None = ANNOTATE
-    why_out: str | None = output_option(
-        "--why-out FILE", "With --why: write the reasons to a file as JSON Lines."
-    )
     json: bool = JSON
 
 
@@ -159,8 +154,6 @@ def rank(
         raise CommandLineError("give either --json or --format, not both")
     if model is not None:
         _reject_training(context, explicit)
-    if listing.why_out is not None and "why" not in explicit:
-        raise CommandLineError("--why-out requires --why N")
     if listing.show and listing.html is None:
         raise CommandLineError("--show requires --html FILE")
     if force and save_model is None:
@@ -206,9 +199,6 @@ def _write(
 
         with output_file(listing.html) as write:
             write(render_page(result, summary(result), command_line()))
-    if listing.why_out is not None:
-        with output_file(listing.why_out) as write:
-            write(reason_lines(result.reasons))
     if not running.quiet:
         show_ranking(result)
         show_reasons(result.reasons)
@@ -370,13 +360,7 @@ def show_reasons(of_rows: Sequence[Reasons]) -> None:
             say_row("", f"{name}: {', '.join(texts)}")
     if len(of_rows) > MAX_SHOWN:
         left = len(of_rows) - MAX_SHOWN
-        say_row("", f"and {left:,} more rows: --why-out FILE writes all of them")
-
-
-def reason_lines(of_rows: Sequence[Reasons]) -> bytes:
-    """Return one line of JSON per row."""
-    texts = [json.dumps(as_json(asdict(reasons))) + "\n" for reasons in of_rows]
-    return "".join(texts).encode()
+        say_row("", f"and {left:,} more rows: --json prints all of them")
 
 
 def _batch_text(batch: BatchSummary) -> str:

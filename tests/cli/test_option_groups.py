@@ -210,7 +210,7 @@ PATHS = {
         ("labels", "positive_ids", "files"),
     ),
     ("rank",): (
-        ("output", "save_model", "html", "annotate", "why_out"),
+        ("output", "save_model", "html", "annotate"),
         (
             *TRAINING_FILES,
             "tested",
@@ -289,8 +289,8 @@ def test_the_message_names_the_option_the_file_and_the_input(tmp_path, monkeypat
         "choose another path for --html; inputs are never overwritten"
     )
     with pytest.raises(ParameterError) as caught:
-        run_with(("rank",), {"html": "page", "why_out": "page"})
-    assert str(caught.value).startswith("--html and --why-out would both write to page\n")
+        run_with(("rank",), {"html": "page", "annotate": "page"})
+    assert str(caught.value).startswith("--html and --annotate would both write to page\n")
 
 
 def test_a_word_in_place_of_a_file_is_not_an_input(tmp_path, monkeypatch):

@@ -449,4 +449,4 @@ def test_reasons_beyond_those_shown_are_counted(shown, capsys, monkeypatch):
     rank.show_reasons(ranking.reasons)
     told = capsys.readouterr().err
     assert told.count("rank ") == shown
-    assert ("and 2 more rows: --why-out FILE writes all of them" in told) == (shown == 1)
+    assert ("and 2 more rows: --json prints all of them" in told) == (shown == 1)

@@ -18,18 +18,18 @@ def quick(problem, *more):
     return ["rank", *data_arguments(problem), "--params", few_members(9), *more]
 
 
-def told(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def told(ran):
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)["why"]
 
 
 def test_the_ranking_on_stdout_stays_as_it_is_and_reasons_add_up(problem, resvm, tmp_path):
     plain = resvm(*quick(problem))
-    asked = ("--why", 3, "--why-out", tmp_path / "why.jsonl")
-    ran = resvm(*[word for word in quick(problem, *asked) if word != "-q"])
+    ran = resvm(*[word for word in quick(problem, "--why", 3) if word != "-q"])
     assert ran.code == 0, ran.err
     assert ran.out == plain.out
     lines = ran.out.decode().splitlines()[1:]
-    reasons = told(tmp_path / "why.jsonl")
+    reasons = told(resvm(*quick(problem, "--why", 3, "--json")))
     assert [one["rank"] for one in reasons] == [1, 2, 3]
     for one, line in zip(reasons, lines, strict=False):
         fields = line.split("\t")
@@ -65,13 +65,11 @@ def test_json_holds_the_same_and_jobs_and_stored_models_do_not_change_it(problem
 )
 def test_every_list_has_reasons(more, params, problem, resvm, tmp_path):
     data = ["rank", *data_arguments(problem), "--params", few_members(9, **params)]
-    ran = resvm(*data, *more, "--why", 4, "--why-out", tmp_path / "why", "-q")
-    assert ran.code == 0, ran.err
-    rows = [line.split("\t") for line in ran.out.decode().splitlines()[1:5]]
-    reasons = told(tmp_path / "why")
-    assert [one["id"] for one in reasons] == [row[1] for row in rows]
+    ran = resvm(*data, *more, "--why", 4, "--json", "-q")
+    reasons, rows = told(ran), json.loads(ran.out)["rows"][:4]
+    assert [one["id"] for one in reasons] == [row["id"] for row in rows]
     if "decision" not in params:
-        values = [float(row[3]) for row in rows]
+        values = [row["decision_value"] for row in rows]
         assert [one["mean_value"] for one in reasons] == pytest.approx(values, abs=1e-9)
 
 
@@ -92,10 +90,8 @@ def test_linear_members_tell_features_by_name(problem, resvm, tmp_path):
         "--params",
         few_members(9),
     ]
-    asked = ("--why", 2, "--why-out", tmp_path / "why")
-    ran = resvm(*data, "-t", "linear", *asked, "--map", tmp_path / "map.json")
-    assert ran.code == 0, ran.err
-    for one in told(tmp_path / "why"):
+    asked = ("--why", 2, "--json")
+    for one in told(resvm(*data, "-t", "linear", *asked, "--map", tmp_path / "map.json")):
         assert {part["name"] for part in one["features"]} == {"mass", "charge", "size"}
         assert one["of_positives"] is None
         total = sum(part["amount"] for part in one["features"]) + one["constant"]
@@ -116,24 +112,22 @@ def test_a_precomputed_kernel_has_no_features_to_name():
 def test_reasons_of_a_mixed_model_are_rows_and_features(problem, resvm, tmp_path):
     (tmp_path / "best.json").write_text(json.dumps(described(MIXED, "standard")))
     common = ["rank", *data_arguments(problem), "--params", tmp_path / "best.json"]
-    asked = ("--why", 8, "--why-out", tmp_path / "why")
+    asked = ("--why", 8, "--json")
     ran = resvm(*common, *asked, "--save-model", tmp_path / "m")
-    assert ran.code == 0, ran.err
-    values = [float(line.split("\t")[3]) for line in ran.out.decode().splitlines()[1:9]]
-    reasons = told(tmp_path / "why")
+    reasons = told(ran)
+    values = [row["decision_value"] for row in json.loads(ran.out)["rows"][:8]]
     for one, value in zip(reasons, values, strict=True):
         assert one["mean_value"] == pytest.approx(value, abs=1e-9)
         assert sum(one[part] for part in PARTS) == pytest.approx(value, abs=1e-9)
         assert one["positives"]
         assert {part["name"] for part in one["features"]} <= set("12345")
     stored = ["rank", *data_arguments(problem), "--model", tmp_path / "m", *asked]
-    assert resvm(*stored).code == 0
-    assert told(tmp_path / "why") == reasons
+    assert told(resvm(*stored)) == reasons
     (tmp_path / "table.csv").write_text("f1,f2,f3,f4,f5\n1,2,3,4,5\n")
     converted = ["convert", tmp_path / "table.csv", "-o", tmp_path / "rows.svm"]
     assert resvm(*converted, "--map", tmp_path / "map.json").code == 0
-    assert resvm(*stored, "--map", tmp_path / "map.json").code == 0
-    assert {part["name"][0] for one in told(tmp_path / "why") for part in one["features"]} == {"f"}
+    named = told(resvm(*stored, "--map", tmp_path / "map.json"))
+    assert {part["name"][0] for one in named for part in one["features"]} == {"f"}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +136,6 @@ def test_reasons_of_a_mixed_model_are_rows_and_features(problem, resvm, tmp_path
         (["--why", "0"], "--why must be at least 1, got 0"),
         (["--why", "10001"], "--why must be at most 10,000, got 10001"),
         (["--why", "some"], "--why"),
-        (["--why-out", "file"], "--why-out requires --why N"),
         (["--map", "file"], "--map requires --why"),
     ],
 )
