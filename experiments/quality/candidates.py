@@ -32,12 +32,12 @@ from resvm_cli.tuning.candidates import (
     MAX_SETTINGS,
     SETTING_MEMBERS,
     Candidate,
-    Informed,
+    RelativeSetting,
     SearchOptions,
     Trial,
     informed_candidates,
     informed_settings,
-    pooled,
+    pool_best,
 )
 from resvm_cli.tuning.learn import learn
 from resvm_cli.tuning.sample import TuningSample
@@ -48,18 +48,18 @@ KINDS = ("plain", "noise", "skewed", "few")
 USUAL, LARGE = (1.0, 2.0, 0.7), (1.0, 5.0, 0.5)
 IN_USE = informed_settings(Params(), quantiles=True)
 ONE_SCALING = [
-    *(Informed(*USUAL, gamma, 1.0) for gamma in (0.3, 1.0, 3.0)),
-    *(Informed(*USUAL, 3.0, 1.0, power) for power in (1.0, 2.0)),
-    *(Informed(*USUAL, 1.0, 10.0, 1.0, "linear"), Informed(*LARGE, 1.0, 10.0)),
+    *(RelativeSetting(*USUAL, gamma, 1.0) for gamma in (0.3, 1.0, 3.0)),
+    *(RelativeSetting(*USUAL, 3.0, 1.0, power) for power in (1.0, 2.0)),
+    *(RelativeSetting(*USUAL, 1.0, 10.0, 1.0, "linear"), RelativeSetting(*LARGE, 1.0, 10.0)),
 ]
 FIFTEEN = (*ONE_SCALING, *(replace(one, quantile=True) for one in ONE_SCALING))
-LISTS: dict[str, tuple[Informed, ...]] = {
-    "fifteen, without laplacian": (*FIFTEEN, Informed(*LARGE, 0.3, 10.0)),
+LISTS: dict[str, tuple[RelativeSetting, ...]] = {
+    "fifteen, without laplacian": (*FIFTEEN, RelativeSetting(*LARGE, 0.3, 10.0)),
     "in use": IN_USE,
     "without laplacian": tuple(one for one in IN_USE if one.kernel != "laplacian"),
     "without feature weights": tuple(one for one in IN_USE if not one.power),
     "without linear": tuple(one for one in IN_USE if one.kernel != "linear"),
-    "with large bags": (*IN_USE, Informed(*LARGE, 0.3, 10.0)),
+    "with large bags": (*IN_USE, RelativeSetting(*LARGE, 0.3, 10.0)),
 }
 
 
@@ -94,8 +94,8 @@ def measure(data: MemoryData, test: Rows, truth: np.ndarray, seed: int) -> Recor
         {k: s.gamma for k, s in sample.scaled.items()},
     )
     sizes = len(data.positives), data.n_unlabeled
-    trials: dict[Informed, Trial] = {}
-    seconds: dict[Informed, float] = {}
+    trials: dict[RelativeSetting, Trial] = {}
+    seconds: dict[RelativeSetting, float] = {}
     for setting in dict.fromkeys(one for some in LISTS.values() for one in some):
         started = time.process_time()
         space = sample.space(options)
@@ -118,7 +118,7 @@ def measure(data: MemoryData, test: Rows, truth: np.ndarray, seed: int) -> Recor
     found: dict[str, Any] = {"ap": {}, "seconds": {}}
     for name, listed in LISTS.items():
         scored = [trials[one] for one in listed if one in trials]
-        some = pooled(scored)
+        some = pool_best(scored)
         sections = [replace(ensemble.sections[p.trial.number], weight=p.weight) for p in some]
         counts = [np.array([len(section.members)]) for section in sections]
         means = mean_values([sums[p.trial.number] for p in some], counts, sections)

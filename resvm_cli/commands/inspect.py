@@ -175,7 +175,7 @@ def _contents(manifest: dict[str, Any], counts: dict[str, int]) -> Iterator[tupl
             yield f"weight {number}", f"{group['weight']:.3g} of the pooled values"
     decision = manifest["decision"]
     for rule, threshold in decision["thresholds"].items():
-        values = (threshold[name] for name in ("value", "recall", "share_unlabeled"))
+        values = (threshold[name] for name in ("value", "recall", "fraction_unlabeled"))
         text = predicted_positive(rule, *values, single=manifest["method"] == "cwsvm")
         own = "; the model's rule" if rule == decision["rule"] else ""
         yield f"T ({rule})", f"predicted positive: {text}{own}"

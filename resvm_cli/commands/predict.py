@@ -195,7 +195,7 @@ def predict_rows(
     from resvm_cli.data.inputs import RowInput
     from resvm_cli.data.notes import notes_on_prediction, notes_on_rows, unlike_training
     from resvm_cli.data.predictions import Annotation, format_header
-    from resvm_cli.data.streams import Source, comes_at_once
+    from resvm_cli.data.streams import Source, is_regular_file
     from resvm_cli.storage.model import load_with_out_of_bag
 
     # a recall threshold requires the out-of-bag values
@@ -224,7 +224,7 @@ def predict_rows(
         n_rows = n_positive = n_unlike = 0
         with output(options.output) as write:
             for block, (predictions, text, n_unlike_here) in _scored(
-                scorer, rows, comes_at_once(source), run
+                scorer, rows, is_regular_file(source), run
             ):
                 if preview is not None:
                     preview += [predictions] if n_rows < PREVIEW_ROWS else []

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, TypeVar
 
 from resvm_cli import threads as parallel
-from resvm_cli.data.streams import STDIN, STDOUT, cannot, write_stdout
+from resvm_cli.data.streams import STDIN, STDOUT, file_error, write_stdout
 from resvm_cli.errors import FileError, ModelError, ParameterError
 from resvm_cli.run import signals_held
 
@@ -137,7 +137,7 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
                 os.replace(temporary, target)
                 _sync(target.parent)
     except OSError as error:
-        raise cannot("write", path, error) from None
+        raise file_error("write", path, error) from None
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def whole_directory(path: str, *, may_replace: Callable[[Path], bool]) -> Iterat
                 with suppress(OSError):  # then the next replacement removes it
                     _discard(_aside(target))
     except OSError as error:
-        raise cannot("write", path, error) from None
+        raise file_error("write", path, error) from None
 
 
 def _replaced(

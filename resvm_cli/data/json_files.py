@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from resvm_cli.data.atomic import is_left_behind, whole_file
-from resvm_cli.data.streams import cannot, read_regular
+from resvm_cli.data.streams import file_error, read_regular
 from resvm_cli.errors import FileError, ParameterError
 
 MAX_BYTES = 1 << 28
@@ -71,14 +71,14 @@ def read_json(path: str, *, may_wait: bool = True) -> dict[str, Any]:
         else:
             text = read_regular(path)
     except OSError as error:
-        raise cannot("read", path, error) from None
+        raise file_error("read", path, error) from None
     try:
         return parse_object(text, allow_nan=True)
     except ValueError as error:
         raise FileError(f"{path}: not JSON written by resvm: {error}") from None
 
 
-def write_sealed(path: str, content: dict[str, Any]) -> None:
+def write_with_digest(path: str, content: dict[str, Any]) -> None:
     """Write a line of JSON and a line with its digest, so that readers can verify it."""
     body = json.dumps(content, allow_nan=False)
     digest = hashlib.sha256(body.encode()).hexdigest()
@@ -87,7 +87,7 @@ def write_sealed(path: str, content: dict[str, Any]) -> None:
 
 
 def read_sealed(path: str) -> dict[str, Any]:
-    """Read a file written by ``write_sealed``; raise ValueError if it was damaged or edited."""
+    """Read a file of ``write_with_digest``; raise ValueError if it was damaged or edited."""
     body, _, digest = read_regular(path, MAX_BYTES, follow_links=False).partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() + b"\n" != digest:
         raise ValueError("the digest differs")
@@ -134,7 +134,7 @@ class RunDirectory:
                     f"{self.path}: its parent directory does not exist", f"mkdir -p {parent}"
                 ) from None
             except OSError as error:
-                raise cannot("write", self.path, error) from None
+                raise file_error("write", self.path, error) from None
             self._require_same_settings()
             try:
                 yield self._recovered(self._log)
@@ -199,7 +199,7 @@ class RunDirectory:
             try:
                 os.truncate(path, len(whole))
             except OSError as error:
-                raise cannot("write", path, error) from None
+                raise file_error("write", path, error) from None
         return records
 
     def append(self, name: str, record: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ class RunDirectory:
             while line:
                 line = line[os.write(self._logs[name], line) :]
         except OSError as error:
-            raise cannot("write", path, error) from None
+            raise file_error("write", path, error) from None
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Read a JSON file of an earlier run; return None if it does not exist."""

@@ -46,7 +46,7 @@ def _status(path: str) -> os.stat_result:
     return os.fstat(0) if path == STDIN else os.stat(path)
 
 
-def comes_at_once(path: str) -> bool:
+def is_regular_file(path: str) -> bool:
     """Whether an input is a regular file, not a pipe that may still be written to."""
     try:
         return stat.S_ISREG(_status(path).st_mode)
@@ -61,7 +61,7 @@ def same_source(first: str, second: str) -> bool:
         return False
 
 
-def cannot(action: str, path: str, error: OSError) -> FileError:
+def file_error(action: str, path: str, error: OSError) -> FileError:
     reason = error.strerror or str(error)
     hint = None
     if error.errno == errno.ENOENT:
@@ -111,7 +111,7 @@ def read_regular(path: str, limit: int = -1, *, follow_links: bool = True) -> by
             # read() allocates its limit at once, and ours may far exceed the file size
             return handle.read(min(limit, status.st_size + 1))
     except OSError as error:
-        raise cannot("read", path, error) from None
+        raise file_error("read", path, error) from None
 
 
 def open_spool() -> IO[bytes]:
@@ -126,7 +126,7 @@ def open_spool() -> IO[bytes]:
 
 def cannot_spool(error: OSError, name: str = "") -> FileError:
     directory = os.environ.get("TMPDIR", "the temporary directory")
-    return cannot(f"spool {name}".strip(), directory, error)
+    return file_error(f"spool {name}".strip(), directory, error)
 
 
 def as_unicode(text: str) -> str:
@@ -162,7 +162,7 @@ def open_source(path: str) -> int:
             os.close(descriptor)
             raise IsADirectoryError(errno.EISDIR, "Is a directory")
     except OSError as error:
-        raise cannot("read", name_of(path), error) from None
+        raise file_error("read", name_of(path), error) from None
     return descriptor
 
 
@@ -190,7 +190,7 @@ def raw_pieces(descriptor: int, name: str) -> Iterator[bytes]:
                 size += len(more)
             yield b"".join(parts)
     except OSError as error:
-        raise cannot("read", name, error) from None
+        raise file_error("read", name, error) from None
 
 
 def _widen(descriptor: int) -> None:
@@ -365,7 +365,7 @@ class _Stdout(io.RawIOBase):
             _abandon_stdout()
             if error.errno == errno.EBADF:
                 raise FileError("stdout: cannot write: it is closed") from None
-            raise cannot("write", "stdout", error) from None
+            raise file_error("write", "stdout", error) from None
 
 
 def guard_stdout() -> None:
@@ -459,7 +459,7 @@ class Source:
             self._spool.seek(start)
             return self._spool.read(size)
         except OSError as error:
-            raise cannot("read", self.name, error) from None
+            raise file_error("read", self.name, error) from None
 
     def _arrived(self) -> bytes:
         """Spool the bytes that arrive next; b"" at the end."""

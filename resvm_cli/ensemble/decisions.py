@@ -146,13 +146,13 @@ class Threshold:
         return {
             "value": self.value,
             "recall": self.recall,
-            "share_unlabeled": self.fraction_positive,
+            "fraction_unlabeled": self.fraction_positive,
         }
 
     @classmethod
     def from_description(cls, content: dict[str, Any]) -> Threshold:
         """Read from the manifest; raise ValueError, KeyError or TypeError if it is invalid."""
-        value, rates = content["value"], [content["recall"], content["share_unlabeled"]]
+        value, rates = content["value"], [content["recall"], content["fraction_unlabeled"]]
         if type(value) not in (int, float) or not np.isfinite(float(value)):
             raise ValueError("threshold")
         if rates != [None, None] and not all(

@@ -143,7 +143,7 @@ class Predictor:
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.ensemble = ensemble
-        self._parts = [_ScoredPart.pooled(part) for part in ensemble.uniform_parts()]
+        self._parts = [_ScoredPart.pool_best(part) for part in ensemble.uniform_parts()]
 
     @classmethod
     def with_independent_members(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
@@ -193,7 +193,7 @@ class _ScoredPart:
     scorer: Pool | WeightedPool | OwnPools | LinearPool
 
     @classmethod
-    def pooled(cls, ensemble: Ensemble) -> _ScoredPart:
+    def pool_best(cls, ensemble: Ensemble) -> _ScoredPart:
         """Merge identical support vectors of all members."""
         if ensemble.weighted:
             return cls(ensemble, _weighted_pool(ensemble))

@@ -142,10 +142,10 @@ class SettingPlan:
             rows_neg=rows_neg,
             **{name: parameters[name] for name in names},
         )
-        plan._require_sense()
+        plan._validate()
         return plan
 
-    def _require_sense(self) -> None:
+    def _validate(self) -> None:
         """Raise ValueError if a value is impossible in a plan."""
         whole = (
             (self.n_models, MAX_MEMBERS),

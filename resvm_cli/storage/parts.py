@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from resvm_cli.data.atomic import TEMPORARY, remove_left_behind, whole_file
-from resvm_cli.data.json_files import read_sealed, write_sealed
-from resvm_cli.data.streams import cannot
+from resvm_cli.data.json_files import read_sealed, write_with_digest
+from resvm_cli.data.streams import file_error
 from resvm_cli.errors import FileError, ModelError, ParameterError
 from resvm_cli.parameters import RULE_NAMES
 from resvm_cli.records import dataclass
@@ -108,8 +108,8 @@ class PartDirectory:
         try:
             (directory / MEMBERS).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise cannot("write", path, error) from None
-        write_sealed(f"{path}/{HEADER}", header)
+            raise file_error("write", path, error) from None
+        write_with_digest(f"{path}/{HEADER}", header)
         return cls(path, header)
 
     @classmethod
@@ -125,7 +125,7 @@ class PartDirectory:
             "converged": converged,
             "values": [None if value != value else value for value in values.tolist()],
         }
-        write_sealed(_record_name(self.path, number), record)
+        write_with_digest(_record_name(self.path, number), record)
 
     def missing(self) -> list[int]:
         return [n for n in self.members if not os.path.lexists(_record_name(self.path, n))]
@@ -285,7 +285,7 @@ def _refuse_other_content(directory: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise cannot("write", str(directory), error) from None
+        raise file_error("write", str(directory), error) from None
     if not blank:
         raise ParameterError(
             f"{directory}: exists and is not a part of a model; nothing was written to it",

@@ -127,7 +127,7 @@ def _axis(name: str, value: Any) -> Axis:
 
 
 @dataclass(frozen=True)
-class Informed:
+class RelativeSetting:
     """A setting expressed relative to |P|, n_pos and gamma="scale"."""
 
     fraction: float  # rows of P per bag, as a fraction of |P|
@@ -149,26 +149,28 @@ _PENALTIES: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 _OF_PRODUCTS, _OF_SIMILARITIES = _PENALTIES[:5], _PENALTIES[2:]
 
 
-def informed_settings(base: Params, *, quantiles: bool = False) -> tuple[Informed, ...]:
+def informed_settings(base: Params, *, quantiles: bool = False) -> tuple[RelativeSetting, ...]:
     """Return settings worth trying, the untuned one first.
 
     Parameters set in ``base`` are kept. With ``quantiles``, scaling by quantiles is also tried.
     """
     kernel = Kernel(base.kernel)
-    untuned = Informed(*_USUAL, 1.0, 1.0)
+    untuned = RelativeSetting(*_USUAL, 1.0, 1.0)
     if kernel.uses_distances:
         found = _near_and_linear(kernel, quantiles=quantiles)
     elif kernel.uses_gamma:
         pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
         found = [
-            *(Informed(*_USUAL, gamma, 1.0) for gamma in _GAMMAS),
-            *(Informed(*_LARGE, gamma, c_unl) for gamma, c_unl in pairs),
+            *(RelativeSetting(*_USUAL, gamma, 1.0) for gamma in _GAMMAS),
+            *(RelativeSetting(*_LARGE, gamma, c_unl) for gamma, c_unl in pairs),
         ]
     else:
         penalties = _PENALTIES
         if not kernel.is_precomputed:
             penalties = _OF_PRODUCTS if kernel.known_to_libsvm else _OF_SIMILARITIES
-        found = [Informed(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties]
+        found = [
+            RelativeSetting(*bags, 1.0, c_unl) for bags in (_USUAL, _LARGE) for c_unl in penalties
+        ]
     if "kernel" in base.said:
         found = [setting for setting in found if setting.kernel is None]
     if "feature_weights" in base.said:
@@ -176,26 +178,26 @@ def informed_settings(base: Params, *, quantiles: bool = False) -> tuple[Informe
     return tuple(dict.fromkeys([untuned, *found]))
 
 
-def _near_and_linear(kernel: Kernel, *, quantiles: bool) -> list[Informed]:
+def _near_and_linear(kernel: Kernel, *, quantiles: bool) -> list[RelativeSetting]:
     """Return settings for kernels of distances, and linear ones beside them.
 
     docs/quality.md ("The settings of the search") says what each is worth.
     """
     absolute: KernelName | None = None if kernel.name == "laplacian" else "laplacian"
-    found = [Informed(*_USUAL, 1.0, 1.0, 0.0, "linear")]
+    found = [RelativeSetting(*_USUAL, 1.0, 1.0, 0.0, "linear")]
     others = [
-        Informed(*_USUAL, 1.0, 10.0, 1.0, "linear"),
-        *(Informed(*_USUAL, gamma, 1.0, 0.0, absolute) for gamma in (0.3, 1.0)),
-        Informed(*_USUAL, 1.0, 1.0, 1.0, absolute),
+        RelativeSetting(*_USUAL, 1.0, 10.0, 1.0, "linear"),
+        *(RelativeSetting(*_USUAL, gamma, 1.0, 0.0, absolute) for gamma in (0.3, 1.0)),
+        RelativeSetting(*_USUAL, 1.0, 1.0, 1.0, absolute),
     ]
     if kernel.name == "rbf":
-        found += [Informed(*_USUAL, 3.0, 1.0), Informed(*_USUAL, 3.0, 1.0, 1.0)]
-        others += [Informed(*_USUAL, 0.3, 1.0), Informed(*_USUAL, 3.0, 1.0, 2.0)]
+        found += [RelativeSetting(*_USUAL, 3.0, 1.0), RelativeSetting(*_USUAL, 3.0, 1.0, 1.0)]
+        others += [RelativeSetting(*_USUAL, 0.3, 1.0), RelativeSetting(*_USUAL, 3.0, 1.0, 2.0)]
     return [*found, *(replace(setting, quantile=quantiles) for setting in others)]
 
 
 def informed_candidates(
-    settings: Sequence[Informed],
+    settings: Sequence[RelativeSetting],
     space: Space,
     n_positives: int,
     n_unlabeled: int,
@@ -381,7 +383,7 @@ def _remark(axis: Axis, side: int, at_limit: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledSetting:
     """One of a committee's settings, with its weight and number of members."""
 
     trial: Trial
@@ -389,9 +391,9 @@ class Pooled:
     n_models: int
 
 
-def pooled(
+def pool_best(
     trials: Sequence[Trial], n_models: int | None = None, max_settings: int = MAX_SETTINGS
-) -> list[Pooled]:
+) -> list[PooledSetting]:
     """Return the best candidates, weighted by their scores."""
     chosen = best_first(trials)[: min(max_settings, n_models or max_settings)]
     powers = [math.exp((_score(trial) - _score(chosen[0])) / TEMPERATURE) for trial in chosen]
@@ -399,7 +401,7 @@ def pooled(
     ends = [round(total * (number + 1) / len(chosen)) for number in range(len(chosen))]
     members = [max(1, end - start) for start, end in zip([0, *ends], ends, strict=False)]
     return [
-        Pooled(trial, power / sum(powers), count)
+        PooledSetting(trial, power / sum(powers), count)
         for trial, power, count in zip(chosen, powers, members, strict=True)
     ]
 

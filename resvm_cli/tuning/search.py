@@ -31,11 +31,11 @@ from resvm_cli.tuning.candidates import (
     MAX_SETTINGS,
     SCREENING_MEMBERS,
     Outcome,
-    Pooled,
+    PooledSetting,
     Scores,
     SearchOptions,
     Trial,
-    pooled,
+    pool_best,
     search,
 )
 from resvm_cli.tuning.choice import best_json
@@ -316,11 +316,11 @@ def _searched(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResult
     best = outcome.best
     assert best.scores is not None
     if settings.committee > 1:
-        chosen = pooled(outcome.trials, settings.n_models, settings.committee)
+        chosen = pool_best(outcome.trials, settings.n_models, settings.committee)
     else:
         informed = settings.search == "informed"
         n_models = (settings.n_models or DEFAULT_MEMBERS) if informed else best.n_models
-        chosen = [Pooled(best, 1.0, n_models)]
+        chosen = [PooledSetting(best, 1.0, n_models)]
     pooled_settings = []
     for each in chosen:
         candidate, sizes = each.trial.candidate, (len(data.positives), data.n_unlabeled)

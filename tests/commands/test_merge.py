@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resvm_cli.data.json_files import read_sealed, write_sealed
+from resvm_cli.data.json_files import read_sealed, write_with_digest
 from tests.commands.test_train import snapshot
 from tests.conftest import SAMPLE, assert_exit, data_arguments, train_arguments
 from tests.programs import run_resvm, start_resvm, until
@@ -31,7 +31,7 @@ def interrupted(command: list[object], part: Path) -> None:
     """Train all members into a part like that of a run killed before it wrote the model."""
     assert_exit(run_resvm(*command, "--task", "1/1", "-o", part), 0)
     header = read_sealed(str(part / "part.json"))
-    write_sealed(str(part / "part.json"), header | {"task": None})
+    write_with_digest(str(part / "part.json"), header | {"task": None})
 
 
 def test_settings_that_every_task_searches_merge_too(problem, resvm, tmp_path):

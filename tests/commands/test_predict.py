@@ -312,7 +312,7 @@ def test_rows_are_called_at_the_threshold_that_was_chosen(rule, fixed_model, pro
     again = called(resvm("predict", fixed_model, problem / "test.svm"))[1]
     assert np.array_equal(values, again) == (rule == "votes")
     column = 2 if rule == "votes" else 3
-    for kind, rate in (("P", threshold["recall"]), ("U", threshold["share_unlabeled"])):
+    for kind, rate in (("P", threshold["recall"]), ("U", threshold["fraction_unlabeled"])):
         judged = np.array([row[column] for row in out_of_bag(fixed_model) if row[0] == kind])
         assert (judged > threshold["value"]).mean() == pytest.approx(rate)
 

@@ -88,11 +88,11 @@ def test_plain_rules_read_back(single):
 @pytest.mark.parametrize(
     "content",
     [
-        {"value": "x", "recall": None, "share_unlabeled": None},
-        {"value": float("inf"), "recall": None, "share_unlabeled": None},
-        {"value": True, "recall": None, "share_unlabeled": None},
-        {"value": 0.5, "recall": 1.5, "share_unlabeled": 0.1},
-        {"value": 0.5, "recall": None, "share_unlabeled": 0.1},
+        {"value": "x", "recall": None, "fraction_unlabeled": None},
+        {"value": float("inf"), "recall": None, "fraction_unlabeled": None},
+        {"value": True, "recall": None, "fraction_unlabeled": None},
+        {"value": 0.5, "recall": 1.5, "fraction_unlabeled": 0.1},
+        {"value": 0.5, "recall": None, "fraction_unlabeled": 0.1},
     ],
 )
 def test_thresholds_that_make_no_sense_are_refused(content):

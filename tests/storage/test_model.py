@@ -40,7 +40,7 @@ GROUP = {
     "solver": "libsvm",
     "scaling": None,
 }
-HUGE = {"value": 10**400, "recall": None, "share_unlabeled": None}
+HUGE = {"value": 10**400, "recall": None, "fraction_unlabeled": None}
 DESCRIPTION = {
     "method": "resvm",
     "seed": 0,

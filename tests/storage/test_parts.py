@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from resvm_cli.data.json_files import read_sealed, write_sealed
+from resvm_cli.data.json_files import read_sealed, write_with_digest
 from resvm_cli.errors import ModelError, ParameterError, ResvmError
 from resvm_cli.parameters import Params
 from resvm_cli.run import Run
@@ -180,7 +180,7 @@ def test_no_part_is_a_bug_even_with_a_digest(value, problem, tmp_path):
                 del holder[path[-1]]
             else:
                 holder[path[-1]] = value
-            write_sealed(str(part / name), content)
+            write_with_digest(str(part / name), content)
             with suppress(ResvmError):
                 merge([str(part)], str(tmp_path / "m"), Run(), force=True)
             (part / name).write_bytes(whole)
@@ -212,6 +212,6 @@ def test_a_part_with_a_damaged_member_is_not_merged(problem, resvm, tmp_path):
     (members / "00000.model").write_bytes(text)
     record = read_sealed(str(members / "00000.json"))
     record |= {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
-    write_sealed(str(members / "00000.json"), record)
+    write_with_digest(str(members / "00000.json"), record)
     assert_exit(resvm("merge", *parts, "-q", "-o", tmp_path / "m"), 4, "00000.model")
     assert sorted(tmp_path.iterdir()) == parts
