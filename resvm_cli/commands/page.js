@@ -141,6 +141,19 @@ function recovery({rank, share}) {
   return make("section", {}, make("h2", {}, "Positives recovered"), depth, place);
 }
 
+/* How many of the top rows are positive if this fraction of U is: a bar and its bounds per case. */
+function whatIf(cases) {
+  const bar = (length, value, low, high) => draw("svg", {class: "bar", viewBox: `0 0 ${length} 10`, preserveAspectRatio: "none", "aria-hidden": "true"},
+    draw("rect", {class: "track", width: length, height: 10}), draw("rect", {class: "s0", width: value, height: 10}),
+    draw("rect", {class: "bounds", x: low, y: 3.5, width: Math.max(high - low, length / 100), height: 3}));
+  const fractions = [...new Set(cases.map(([b]) => b))], lengths = [...new Set(cases.map(([, length]) => length))];
+  return make("table", {class: "cases"},
+    make("thead", {}, make("tr", {}, ...["assumed in U", ...lengths.map((length) => `of the top ${shown(length)}`)].map((head) => make("th", {scope: "col"}, head)))),
+    make("tbody", {}, ...fractions.map((fraction) => make("tr", {}, make("th", {scope: "row"}, `${shown(100 * fraction, 0)}%`),
+      ...cases.filter(([b]) => b === fraction).map(([, length, value, low, high]) => make("td", {},
+        `${shown(value, 1)} `, make("span", {class: "quiet"}, `(${shown(low)} to ${shown(high)})`), bar(length, value, low, high)))))));
+}
+
 /* A clickable id that shows the terms of its row's value. */
 function reasonsOf(id, {sums, lists}) {
   const signed = (amount) => (amount < 0 ? "−" : "+") + shown(Math.abs(amount));
@@ -265,6 +278,11 @@ main.append(make("dl", {class: "summary"},
   ...DATA.summary.flatMap(([name, text]) => [make("dt", {class: "quiet"}, name), make("dd", {}, text)])));
 main.append(make("div", {class: "pair"},
   ...(DATA.histogram ? [histogram(DATA.histogram)] : []), ...(DATA.recovery ? [recovery(DATA.recovery)] : [])));
+if (DATA.cases.length) {
+  section("Expected positives", make("p", {class: "quiet"}, "How many of the top rows are positive depends on how many rows of U are, " +
+    "which values do not tell. Each row assumes a fraction. Bar: expected number; line in it: bounds. All of this assumes that P is a random sample of the positives."),
+    make("div", {class: "scroll", tabindex: "0"}, whatIf(DATA.cases)));
+}
 section(DATA.audit ? "Known positives" : "Rows, best first", listTable(DATA.list, "list", DATA.why));
 if (DATA.known) section("Known positives, most suspicious first", listTable(DATA.known, "known"));
 if (DATA.importance.length) {

@@ -51,6 +51,7 @@ def render_page(result: RankResult, summary: Sequence[tuple[str, str]], command:
             "other": result.histogram.other.tolist(),
         }
     heading, audit = _heading(result), result.wanted.audit
+    estimate = result.fdr_estimate
     data = {
         "heading": heading,
         "summary": summary,
@@ -64,6 +65,7 @@ def render_page(result: RankResult, summary: Sequence[tuple[str, str]], command:
         "why": [_terms(reasons) for reasons in result.reasons],
         "known": None if audit or result.known is None else _columns(result.known, result),
         "importance": _importance(result),
+        "cases": [] if estimate is None else [[*vars(case).values()] for case in estimate.cases],
         "recovery": recovery,
         "histogram": histogram,
     }

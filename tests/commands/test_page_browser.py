@@ -119,6 +119,28 @@ def test_the_expected_share_of_positives_has_its_unit(seen):
     assert told["ranked"] == "700 rows of U, scored out of bag"
 
 
+def test_what_each_fraction_of_u_implies_is_shown_as_bars(seen):
+    told = "[...document.querySelectorAll('.summary dd')].map((one) => one.textContent)"
+    cells = "[...document.querySelectorAll('.cases td')]"
+    widths = "[...one.querySelectorAll('rect')].map((part) => part.getBoundingClientRect().width)"
+    lines, texts, bars = seen(
+        "list",
+        f"{told}.filter((text) => text.startsWith('if '))",
+        f"{cells}.map((one) => one.textContent)",
+        f"{cells}.map((one) => {widths})",
+    )
+    number = r"([\d.]+)(?: of \d+)? \((\d+) to (\d+)\)"
+    shown = [[float(part) for part in re.findall(r"[\d.]+", text)] for text in texts]
+    summary = [found for line in lines for found in re.findall(number, line)]
+    assert len(shown) == len(bars) == 3 * len(lines)
+    assert [[round(value), *rest] for value, *rest in shown] == [[*map(float, s)] for s in summary]
+    for (value, low, high), length, (whole, expected, bounds) in zip(
+        shown, len(lines) * [10, 50, 100], bars, strict=True
+    ):
+        assert expected / whole == pytest.approx(value / length, abs=0.01)
+        assert bounds / whole == pytest.approx(max((high - low) / length, 0.01), abs=0.01)
+
+
 @pytest.mark.parametrize("name", ["list", "audit", "bagging"])
 def test_every_column_is_explained(name, seen):
     (titles,) = seen(name, "[...document.querySelectorAll('th button')].map((one) => one.title)")
