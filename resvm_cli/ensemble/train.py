@@ -1,4 +1,4 @@
-"""Train the members of a plan: from the rows that their bags draw to solved members.
+"""Train the members of a plan within memory: from the rows that bags draw to solved members.
 
 Member i and its out-of-bag values depend only on (seed, i) and the data. Parts of a plan, joined in
 member order, are therefore identical to a model trained in one run.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from resvm_cli import threads as parallel
-from resvm_cli.data.pudata import PUData
+from resvm_cli.data.pudata import KEPT_BYTES, PUData
 from resvm_cli.data.scaling import Scaling
 from resvm_cli.ensemble.ensemble import Ensemble, Member, Section
 from resvm_cli.ensemble.oob import OutOfBagSample, TrainingRows, UnseenMask, stored_values
@@ -26,8 +26,10 @@ from resvm_cli.rows import FloatArray, IntArray, Rows, distinct
 from resvm_cli.run import Run
 from resvm_cli.svm import kernels, libsvm, smo
 from resvm_cli.svm.kernels import Problem
-from resvm_cli.svm.libsvm import LinearSolution, NodeArray
-from resvm_cli.svm.products import Bag, bag_values
+from resvm_cli.svm.libsvm import CACHE_MB, LinearSolution, NodeArray
+from resvm_cli.svm.products import MAX_CELLS, MAX_ROWS, Bag, bag_values
+from resvm_cli.svm.smo import MAX_DRAWS
+from resvm_cli.threads import available_memory
 
 if TYPE_CHECKING:
     from resvm_cli.svm.liblinear import LinearTrainer
@@ -35,6 +37,83 @@ if TYPE_CHECKING:
 # A bag of 100 rows trains in less than a millisecond; dispatching it takes half as long.
 BATCH_ROWS = 3000
 MIN_BATCHES = 8  # per worker, so that all workers finish at about the same time
+# Below about this many multiplications, a second thread is not worth starting.
+SMALL_WORK = 1e8
+# In measurements, estimates were 1.05 to 2 times the memory that runs actually used.
+MARGIN = 1.15  # for memory that the allocator does not return
+BASE_BYTES = 60e6  # Python, numpy and the solvers
+DRAWN_BYTES = 120  # per nonzero of a row that bags draw from: copies, nodes and text
+
+
+class ResourceBudget(NamedTuple):
+    """What the memory at hand allows, which does not affect the result."""
+
+    threads: int
+    members_at_once: int | None = None  # None: all
+
+
+def work_of(plan: Plan, data: PUData) -> float:
+    """Estimate the number of multiplications needed for training."""
+    row_length = data.summary_pos.n_nonzeros / len(data.positives)
+    return sum(each.n_models * each.bag_size**2 for each in plan.settings) * (row_length + 8)
+
+
+def training_budget(
+    plan: Plan, data: PUData, run: Run, *, in_rounds: bool = False
+) -> ResourceBudget:
+    """Return as many threads as the work justifies and the memory allows.
+
+    ``in_rounds`` allows training members in rounds. If even that is too much, the run goes on as
+    economically as it can.
+    """
+    small = run.jobs is None and work_of(plan, data) < SMALL_WORK
+    threads = 1 if small else run.workers()
+    members = plan.n_models
+    while True:
+        fitting = threads_within(*training_bytes(plan, data, members), threads)
+        if fitting or not in_rounds or members == 1:
+            return ResourceBudget(max(1, fitting), members if members < plan.n_models else None)
+        members = (members + 1) // 2
+
+
+def threads_within(held: float, per_thread: float, wanted: int) -> int:
+    """Return how many threads fit into memory, besides what is held; 0 if not even one fits."""
+    return int(max(0, min(wanted, (available_memory() / MARGIN - held) / per_thread)))
+
+
+def training_bytes(plan: Plan, data: PUData, members: int) -> tuple[float, float]:
+    """Return the bytes held, and those per thread, if this many members' rows are fetched."""
+    draws = sum(each.n_models * each.n_unl for each in plan.settings) / plan.n_models
+    held = held_bytes(data, len(data.positives), min(plan.rows_unl, members * draws))
+    return held, max(bag_bytes(data, each.bag_size, each.by_libsvm) for each in plan.settings)
+
+
+def held_bytes(data: PUData, n_pos: int, n_unl: float) -> float:
+    """Estimate the bytes needed for the program, the data, and this many prepared rows."""
+    length_pos, length_unl = _row_lengths(data)
+    numbers = n_pos * length_pos + (n_unl + len(data.negatives)) * length_unl
+    kept = data.summary_pos.n_nonzeros + data.n_kept + data.summary_neg.n_nonzeros
+    return BASE_BYTES + KEPT_BYTES * kept + DRAWN_BYTES * numbers
+
+
+def bag_bytes(data: PUData, bag_size: int, by_libsvm: bool) -> float:
+    """Estimate the bytes a thread needs for a bag: its kernel matrix, or only LIBSVM's cache."""
+    n_rows = min(bag_size, len(data.positives) + data.n_unlabeled + len(data.negatives))
+    cache = min(CACHE_MB * 1e6, 8.0 * bag_size**2)
+    if n_rows > MAX_ROWS:
+        return cache
+    lines = cache if by_libsvm else 8.0 * min(bag_size, MAX_DRAWS) ** 2
+    cells = n_rows * min(max(1, data.n_features), 3 * _row_lengths(data)[1])
+    per_value = 24 if by_libsvm else 8  # LIBSVM takes kernel values as nodes of 16 bytes
+    return lines + per_value * n_rows**2 + 8 * min(cells, MAX_CELLS)
+
+
+def _row_lengths(data: PUData) -> tuple[float, float]:
+    """Return the mean numbers of values in a row of P and in a row of U, after scaling."""
+    if data.scaling is not None and data.scaling.moves_zeros:
+        return (len(data.scaling.indices),) * 2
+    of_pos = data.summary_pos.n_nonzeros / max(1, len(data.positives))
+    return of_pos, data.summary_unl.n_nonzeros / max(1, data.n_unlabeled)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,10 +21,7 @@ from resvm_cli.ensemble.decisions import Decisions, decide, mean_values
 from resvm_cli.ensemble.ensemble import Predictor, Section
 from resvm_cli.ensemble.oob import UnseenMask
 from resvm_cli.ensemble.plan import Plan
-from resvm_cli.ensemble.resource_budget import (
-    MemoryEstimate,
-    training_estimate,
-)
+from resvm_cli.ensemble.train import threads_within, training_bytes
 from resvm_cli.errors import DataError
 from resvm_cli.parameters import RuleName
 from resvm_cli.records import dataclass
@@ -33,7 +30,6 @@ from resvm_cli.run import Run
 from resvm_cli.svm import _blocks
 from resvm_cli.svm.products import ScratchBuffer
 from resvm_cli.svm.support_vectors import BLOCK_ROWS
-from resvm_cli.threads import available_memory
 
 SingleArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -147,10 +143,10 @@ def _tasks(blocks: Iterable[Rows], n_rows: int, n_models: int) -> Iterator[tuple
 def ranking_threads(plan: Plan, data: PUData, run: Run) -> int:
     """Return how many threads the memory at hand allows while every row is scored."""
     n_rows = plan.rows_pos + plan.rows_unl
-    held = training_estimate(plan, data, plan.n_models).held + LISTED_BYTES * n_rows
+    held = training_bytes(plan, data, plan.n_models)[0] + LISTED_BYTES * n_rows
     held += 4.0 * n_rows * n_resamples(n_rows)
-    estimate = MemoryEstimate(held, SCORE_BYTES * min(CELLS_AT_ONCE, plan.n_models * n_rows))
-    return max(1, estimate.threads_within(available_memory(), run.threads()))
+    per_thread = SCORE_BYTES * min(CELLS_AT_ONCE, plan.n_models * n_rows)
+    return max(1, threads_within(held, per_thread, run.threads()))
 
 
 def n_resamples(n_rows: int) -> int:

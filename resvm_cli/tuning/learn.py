@@ -31,8 +31,14 @@ from resvm_cli.ensemble.oob import (
     TrainingRows,
 )
 from resvm_cli.ensemble.plan import Plan, require_weighted_draws
-from resvm_cli.ensemble.resource_budget import ResourceBudget, training_budget, work_of
-from resvm_cli.ensemble.train import Part, rows_drawn, train_parts
+from resvm_cli.ensemble.train import (
+    Part,
+    ResourceBudget,
+    rows_drawn,
+    train_parts,
+    training_budget,
+    work_of,
+)
 from resvm_cli.errors import Interrupted, ModelError, ParameterError
 from resvm_cli.parameters import Params
 from resvm_cli.records import dataclass

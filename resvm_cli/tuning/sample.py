@@ -27,8 +27,14 @@ from resvm_cli.ensemble.plan import (
     require_weighted_draws,
     resolve_defaults,
 )
-from resvm_cli.ensemble.resource_budget import MemoryEstimate, bag_bytes, held_bytes
-from resvm_cli.ensemble.train import Trainer, TrainingSet, fit
+from resvm_cli.ensemble.train import (
+    Trainer,
+    TrainingSet,
+    bag_bytes,
+    fit,
+    held_bytes,
+    threads_within,
+)
 from resvm_cli.errors import ParameterError, ResvmError, SolverError
 from resvm_cli.parameters import ScalingName
 from resvm_cli.records import dataclass
@@ -39,7 +45,6 @@ from resvm_cli.svm.kernels import Kernel, Problem, exp_in_place
 from resvm_cli.svm.libsvm import CACHE_MB
 from resvm_cli.svm.products import kernel_products
 from resvm_cli.svm.support_vectors import SupportIndex
-from resvm_cli.threads import available_memory
 from resvm_cli.tuning.candidates import SearchOptions, informed_candidates, informed_settings
 from resvm_cli.tuning.space import Candidate, Space, default_space
 
@@ -370,11 +375,10 @@ def within_memory(data: PUData, sample: TuningSample, settings: SearchOptions, r
     held = held_bytes(data, len(kernels.positives), len(kernels.unlabeled))
     bag = sample.largest_bag(settings)
     by_libsvm = settings.base.solver == "libsvm"
-    estimate = MemoryEstimate(held, bag_bytes(data, bag, bag, by_libsvm))
+    per_thread = bag_bytes(data, bag, by_libsvm)
     if kernels.shares_kernels:
         matrix = 8.0 * len(kernels.rows) ** 2
-        cache = min(CACHE_MB * 1e6, 8.0 * bag**2)
+        held += len(sample.scaled) * matrix
         nodes = 16.0 * bag**2 if by_libsvm else 0.0
-        estimate = MemoryEstimate(held + len(sample.scaled) * matrix, matrix + cache + nodes)
-    threads = estimate.threads_within(available_memory(), run.workers())
-    return replace(run, jobs=max(1, threads))
+        per_thread = matrix + min(CACHE_MB * 1e6, 8.0 * bag**2) + nodes
+    return replace(run, jobs=max(1, threads_within(held, per_thread, run.workers())))

@@ -14,8 +14,7 @@ from resvm_cli.data.pudata import MemoryData
 from resvm_cli.ensemble.ensemble import Predictor
 from resvm_cli.ensemble.oob import OutOfBagSample, stored_values
 from resvm_cli.ensemble.plan import Plan, resolve_defaults
-from resvm_cli.ensemble.resource_budget import ResourceBudget
-from resvm_cli.ensemble.train import Trainer
+from resvm_cli.ensemble.train import ResourceBudget, Trainer
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
 from resvm_cli.run import Run, as_ranges

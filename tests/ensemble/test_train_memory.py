@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from resvm_cli.data.pudata import MemoryData
-from resvm_cli.ensemble import resource_budget
+from resvm_cli.ensemble import train
 from resvm_cli.ensemble.plan import Plan
-from resvm_cli.ensemble.resource_budget import (
+from resvm_cli.ensemble.train import (
     MARGIN,
-    MemoryEstimate,
     ResourceBudget,
     bag_bytes,
+    threads_within,
     training_budget,
-    training_estimate,
+    training_bytes,
 )
 from resvm_cli.parameters import Params
 from resvm_cli.rows import Rows
@@ -85,51 +85,48 @@ def test_little_memory_is_enough_and_changes_no_byte(wide, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "bag_size", "by_libsvm", "expected"),
+    ("bag_size", "by_libsvm", "expected"),
     [
-        (30, 40, False, 8 * 40**2 + 8 * 30**2 + 8 * 30 * 10),
-        (30, 40, True, 8 * 40**2 + 24 * 30**2 + 8 * 30 * 10),
-        (30, 10_000, True, 1e8 + 24 * 30**2 + 8 * 30 * 10),
-        (10**9, 10_000, True, 1e8),
+        (40, False, 16 * 40**2 + 8 * 40 * 10),
+        (40, True, 32 * 40**2 + 8 * 40 * 10),
+        (10_000, True, 1e8 + 24 * 50**2 + 8 * 50 * 10),  # only 50 distinct rows
     ],
 )
-def test_a_bag_needs_its_kernel_values_its_cells_and_a_cache(n_rows, bag_size, by_libsvm, expected):
-    data = MemoryData(rows(20), rows(30, seed=1))
-    assert bag_bytes(data, n_rows, bag_size, by_libsvm) == expected
+def test_a_bag_needs_its_kernel_values_its_cells_and_a_cache(bag_size, by_libsvm, expected):
+    assert bag_bytes(MemoryData(rows(20), rows(30, seed=1)), bag_size, by_libsvm) == expected
 
 
 @pytest.fixture
 def budget(monkeypatch):
     def found(data, plan, threads, memory, **more):
-        monkeypatch.setattr(resource_budget, "available_memory", lambda: memory)
+        monkeypatch.setattr(train, "available_memory", lambda: memory)
         return training_budget(plan, data, Run(threads), **more)
 
     return found
 
 
-def least(estimate):
-    """Return the memory that is needed with one thread."""
-    return MARGIN * (estimate.held + estimate.per_thread)
+def least(held, per_thread, threads=1):
+    """Return the memory that is needed with this many threads."""
+    return MARGIN * (held + threads * per_thread)
 
 
 def test_threads_are_given_up_first(budget):
     data = MemoryData(rows(500), rows(5000, seed=1))
     plan = planned(data, n_pos=500, n_unl=1500)
     assert budget(data, plan, 8, inf, in_rounds=True) == ResourceBudget(8)
-    estimate = training_estimate(plan, data, plan.n_models)
-    memory = MARGIN * (estimate.held + 3.5 * estimate.per_thread)
+    memory = least(*training_bytes(plan, data, plan.n_models), 3.5)
     assert budget(data, plan, 8, memory, in_rounds=True) == ResourceBudget(3)
 
 
 def test_members_are_trained_in_rounds_where_their_rows_do_not_fit(budget):
     data = MemoryData(rows(50, 100), rows(5000, 100, seed=1))
     plan = planned(data, n_models=200)
-    memory = least(training_estimate(plan, data, 200)) - 10e6
+    memory = least(*training_bytes(plan, data, 200)) - 10e6
     threads, members = budget(data, plan, 1, memory, in_rounds=True)
     assert threads == 1
     assert members is not None
     assert members < 200
-    assert least(training_estimate(plan, data, members)) <= memory
+    assert least(*training_bytes(plan, data, members)) <= memory
     assert budget(data, plan, 8, memory) == ResourceBudget(1)
     assert budget(data, plan, 8, 1.0, in_rounds=True) == ResourceBudget(1, 1)
 
@@ -140,17 +137,14 @@ def test_candidates_are_scored_in_as_many_threads_as_there_is_room_for(monkeypat
     sample = TuningSample.from_data(data, settings, Run())
     threads = []
     for memory in (inf, 700e6, 1.0):
-        monkeypatch.setattr("resvm_cli.tuning.sample.available_memory", lambda m=memory: m)
+        monkeypatch.setattr(train, "available_memory", lambda m=memory: m)
         threads.append(within_memory(data, sample, settings, Run(4)).jobs)
     assert threads[0] == 4
     assert 1 < threads[1] < 4
     assert threads[2] == 1
 
 
-def test_threads_within_a_limit():
-    estimate = MemoryEstimate(10e6, 10e6)
-    assert estimate.threads_within(inf, 5) == 5
-    assert estimate.threads_within(MARGIN * 40.1e6, 5) == 3
-    assert estimate.threads_within(MARGIN * 400e6, 5) == 5
-    assert estimate.threads_within(MARGIN * 19e6, 5) == 0
-    assert estimate.threads_within(MARGIN * 5e6, 5) == 0
+def test_threads_within_a_limit(monkeypatch):
+    for megabytes, expected in ((inf, 5), (40.1, 3), (400, 5), (19, 0), (5, 0)):
+        monkeypatch.setattr(train, "available_memory", lambda m=megabytes: MARGIN * m * 1e6)
+        assert threads_within(10e6, 10e6, 5) == expected
