@@ -302,7 +302,7 @@ def read_rows(
         if by_list:
             found = _find_by_id(options.positive_ids or "", file, warnings)
         else:
-            if file.ids and options.label_column and not ids:
+            if file.ids and options.label_column and not any(ids):
                 raise DataError(
                     f"{name}: which column has the ids? {file.name} has ids to join by",
                     "name it with --id-column",

@@ -271,8 +271,8 @@ class Predictions:
     def places_in(self, ids: list[str], name: str, warnings: list[str]) -> IntArray:
         """Return each row's place in the file ``name`` with these ids: by id, or by order.
 
-        Rows are joined by id if both files have ids that differ. A ranking may lack rows of the
-        other file, with a warning.
+        Rows are joined by id if both files have ids that differ. This file may lack rows of the
+        other, with a warning.
         """
         own = self.ids or []
         differ = any(one and other and one != other for one, other in zip(own, ids, strict=False))
@@ -293,12 +293,11 @@ class Predictions:
                 raise DataError(f"{file}: {what}, so files cannot be joined", BY_ORDER)
         places = {row_id: number for number, row_id in enumerate(ids)}
         if lacking := [row_id for row_id in own if row_id not in places]:
-            raise _not_there(lacking, len(own), self.name, name)
-        if lacking := sorted(places.keys() - set(own)):
-            if not self.ranked:
-                raise _not_there(lacking, len(ids), name, self.name)
+            what = f"{len(lacking):,} of the {len(own):,} ids in {self.name} are not in {name}"
+            raise DataError(f"{what}: {listed(lacking, SHOWN)}", BY_ORDER)
+        if n_lacking := len(places.keys() - set(own)):
             warnings.append(
-                f"{len(lacking):,} of the {len(ids):,} rows in {name} are not in {self.name}, so"
+                f"{n_lacking:,} of the {len(ids):,} rows in {name} are not in {self.name}, so"
                 " they do not count"
             )
         return np.array([places[row_id] for row_id in own])
@@ -313,13 +312,6 @@ class Predictions:
                 " `positive_ids`",
             )
         return np.arange(n_rows)
-
-
-def _not_there(ids: list[str], n_ids: int, name: str, other: str) -> DataError:
-    return DataError(
-        f"{len(ids):,} of the {n_ids:,} ids in {name} are not in {other}: {listed(ids, SHOWN)}",
-        BY_ORDER,
-    )
 
 
 def read_predictions(

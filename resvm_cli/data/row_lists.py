@@ -147,7 +147,7 @@ def _labels_of_table(table: Table, roles: ColumnRoles) -> tuple[list[str], list[
             where = block.where(texts.index(""))
             raise DataError(f"{where}: no label in column '{table.columns[at]}'")
         labels += texts
-        ids += [] if id_at is None else ids_of(block, id_at)
+        ids += [""] * len(texts) if id_at is None else ids_of(block, id_at)
     return labels, ids
 
 
