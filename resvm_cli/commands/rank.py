@@ -52,16 +52,12 @@ from resvm_cli.parameters import RANKING_TABLE, RankingParameters
 if TYPE_CHECKING:
     from resvm_cli.metrics.intervals import Interval
     from resvm_cli.ranking.batch import BatchSummary
-    from resvm_cli.ranking.listing import RankingFormat
     from resvm_cli.ranking.pipeline import RankResult
     from resvm_cli.ranking.precision import FdrEstimate
     from resvm_cli.ranking.reasons import Reasons
 
 ranking_option = partial(option, panel="Ranking")
 
-RECOVERED_FRACTIONS = (0.5, 0.9)  # recall levels at which ranks are reported
-SHOWN_DEPTH = 50  # the summary shows cases for at most this many rows
-RANKED_DEPTHS = (10, 100, 1000)
 MAX_SHOWN = 20  # rows whose reasons are printed
 NOT_SHOWN = "known|members|.*_(low|high)"  # columns left out on a terminal
 # Options of training, which cannot be used with a stored model.
@@ -144,16 +140,22 @@ def rank(
     - `resvm rank -P pos.svm -N neg.svm -U unl.svm --next 96 -o batch.tsv`
     - `resvm rank -P pos.svm -U unl.svm --why 10 -o ranking.tsv`
     """
+    from resvm_cli.data.atomic import output
     from resvm_cli.ranking import pipeline as job
-    from resvm_cli.ranking.listing import RANKING_FORMATS
+    from resvm_cli.ranking.listing import RANKING_FORMATS, format_ranking
     from resvm_cli.tuning.choice import read_params
 
     explicit = explicit_options(context)
     form = parse_choice("--format", listing.form, RANKING_FORMATS)
     if listing.json and "form" in explicit:
         raise CommandLineError("give either --json or --format, not both")
-    if model is not None:
-        _reject_training(context, explicit)
+    for name in TRAINING_OPTIONS if model is not None else ():
+        if name in explicit:
+            option = option_text(context, name)
+            raise CommandLineError(
+                f"{option} is for training, but --model is already trained",
+                f"omit {option} or --model",
+            )
     if listing.show and listing.html is None:
         raise CommandLineError("--show requires --html FILE")
     if force and save_model is None:
@@ -170,34 +172,10 @@ def rank(
     source = data.training_input(table, scale=params.data_scale, groups=groups)
     with running.run(cluster) as run:
         result = job.rank(source, params, wanted, run, model=model, target=save_model, force=force)
-    _write(result, form, listing, running, preview="form" not in explicit)
-
-
-def _reject_training(context: typer.Context, explicit: set[str]) -> None:
-    for name in TRAINING_OPTIONS:
-        if name in explicit:
-            option = option_text(context, name)
-            raise CommandLineError(
-                f"{option} is for training, but --model is already trained",
-                f"omit {option} or --model",
-            )
-
-
-def _write(
-    result: RankResult,
-    form: RankingFormat,
-    listing: ListingOptions,
-    running: RunningOptions,
-    *,
-    preview: bool,
-) -> None:
-    from resvm_cli.data.atomic import output as output_file
-    from resvm_cli.ranking.listing import format_ranking
-
     if listing.html is not None:
         from resvm_cli.commands.page import render_page
 
-        with output_file(listing.html) as write:
+        with output(listing.html) as write:
             write(render_page(result, summary(result), command_line()))
     if not running.quiet:
         show_ranking(result)
@@ -206,14 +184,12 @@ def _write(
         print_ranking(result)
         if listing.output == "-":
             return
-    if preview and shows_preview(listing.output):
-        columns = result.listing.head(PREVIEW_ROWS).by_column()
-        left_out = [name for name in columns if re.fullmatch(NOT_SHOWN, name)]
-        for name in left_out:
-            del columns[name]
-        print_preview(columns, len(result.listing))
+    if "form" not in explicit and shows_preview(listing.output):
+        columns = result.listing.head(PREVIEW_ROWS).by_column().items()
+        shown = {name: cells for name, cells in columns if not re.fullmatch(NOT_SHOWN, name)}
+        print_preview(shown, len(result.listing))
         return
-    with output_file(listing.output) as write:
+    with output(listing.output) as write:
         for part in format_ranking(form, result.listing):
             write(part)
 
@@ -242,34 +218,25 @@ def summary(result: RankResult) -> list[tuple[str, str]]:
         ("ranked", f"{result.n_listed:,} {listed}, scored out of bag"),
     ]
     if recovery is not None:
-        half, most = RECOVERED_FRACTIONS
-        rows.append(
-            (
-                "recall",
-                f"{100 * half:.0f}% of the known positives would be found by rank"
-                f" {recovery.depth_of(half):,} of U, {100 * most:.0f}% by rank"
-                f" {recovery.depth_of(most):,}",
-            )
+        half, most = map(recovery.depth_of, (0.5, 0.9))
+        text = (
+            f"50% of the known positives would be found by rank {half:,} of U, 90% by rank {most:,}"
         )
-    if result.fdr_estimate is not None:
-        rows += _estimate_rows(result.fdr_estimate)
+        rows.append(("recall", text))
+    if (estimate := result.fdr_estimate) is not None:
+        rows += _estimate_rows(estimate)
     if result.n_suspects is not None:
-        rows.append(("suspects", f"{_suspects(result)} of the known positives look false"))
+        text, a = f"{result.n_suspects:,}", None if estimate is None else estimate.contamination_pos
+        if a is not None:  # with bounds if their fraction of P was estimated
+            low, high = (round(plan.rows_pos * x) for x in (a.low, a.high))
+            text += f" ({low:,} to {high:,})" if low < high else ""
+        rows.append(("suspects", f"{text} of the known positives look false"))
     elif wanted.audit:
-        rows.append(("suspects", _why_no_suspects(result.fdr_estimate)))
+        why = f": {estimate.why_unknown}" if estimate is not None and estimate.why_unknown else ""
+        rows.append(("suspects", f"ranked, but not counted{why}"))
     if result.batch is not None:
         rows.append(("next", _batch_text(result.batch)))
     return rows
-
-
-def _suspects(result: RankResult) -> str:
-    """Return the number of suspects, with bounds if their fraction of P was estimated."""
-    text = f"{result.n_suspects:,}"
-    estimate = result.fdr_estimate
-    if estimate is not None and (a := estimate.contamination_pos) is not None and a.low < a.high:
-        low, high = (round(result.plan.rows_pos * x) for x in (a.low, a.high))
-        text += f" ({low:,} to {high:,})" if low < high else ""
-    return text
 
 
 def _estimate_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
@@ -309,13 +276,17 @@ def print_ranking(result: RankResult) -> None:
     recovery: dict[str, Any] | None = None
     if result.recovery is not None:
         recovery = {
-            f"{100 * fraction:.0f}_percent_by_rank": result.recovery.depth_of(fraction)
-            for fraction in RECOVERED_FRACTIONS
+            "50_percent_by_rank": result.recovery.depth_of(0.5),
+            "90_percent_by_rank": result.recovery.depth_of(0.9),
+            "fraction_among_first": {
+                str(depth): result.recovery.recall_at(depth) for depth in (10, 100, 1000)
+            },
         }
-        recovery["fraction_among_first"] = {
-            str(depth): result.recovery.recall_at(depth) for depth in RANKED_DEPTHS
-        }
-    names, estimate = result.listing.columns, result.fdr_estimate
+    estimate: dict[str, Any] | None = None
+    if result.fdr_estimate is not None:
+        estimate = asdict(result.fdr_estimate)
+        del estimate["precision_is_known"], estimate["why_unknown"]
+    names = result.listing.columns
     print_json(
         "rank",
         {
@@ -333,21 +304,13 @@ def print_ranking(result: RankResult) -> None:
             "n_suspects": result.n_suspects,
             "resamples": result.resamples,
             "known_positives_found": recovery,
-            "fdr_estimate": None if estimate is None else _estimate_json(estimate),
+            "fdr_estimate": estimate,
             "notes": list(result.notes),
             "why": [asdict(reasons) for reasons in result.reasons] if result.reasons else None,
             **({} if result.batch is None else {"next": asdict(result.batch)}),
             "rows": [dict(zip(names, record, strict=True)) for record in result.listing.records()],
         },
     )
-
-
-def _estimate_json(estimate: FdrEstimate) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in asdict(estimate).items()
-        if name not in ("precision_is_known", "why_unknown")
-    }
 
 
 def show_reasons(of_rows: Sequence[Reasons]) -> None:
@@ -391,12 +354,6 @@ def _case_rows(estimate: FdrEstimate) -> list[tuple[str, str]]:
             text = f"if {100 * b:g}% of U is positive: {', '.join(lengths)} rows"
             rows.append(("expected", text))
     return rows
-
-
-def _why_no_suspects(estimate: FdrEstimate | None) -> str:
-    """Return why suspects are not counted."""
-    why = f": {estimate.why_unknown}" if estimate is not None and estimate.why_unknown else ""
-    return "ranked, but not counted" + why
 
 
 def _unknown_text(estimate: FdrEstimate, fraction: Interval) -> str:

@@ -22,17 +22,8 @@ from resvm_cli.metrics.class_mixture import ClassMixture
 from resvm_cli.metrics.curves import Histogram
 from resvm_cli.parameters import Params, RankingParameters
 from resvm_cli.ranking.batch import BatchSummary, choose_batch
-from resvm_cli.ranking.listing import (
-    Listing,
-    Recovery,
-    add_estimates,
-    rank_rows,
-)
-from resvm_cli.ranking.precision import (
-    FdrEstimate,
-    Outcomes,
-    apply_fdr_estimate,
-)
+from resvm_cli.ranking.listing import Listing, Recovery, add_estimates, rank_rows
+from resvm_cli.ranking.precision import FdrEstimate, Outcomes, apply_fdr_estimate
 from resvm_cli.ranking.reasons import Reasons, feature_names, reasons_of
 from resvm_cli.ranking.scores import (
     MemberResamples,
@@ -42,27 +33,13 @@ from resvm_cli.ranking.scores import (
 )
 from resvm_cli.records import dataclass
 from resvm_cli.run import Run
-from resvm_cli.storage.model import (
-    StoredModel,
-    check_model_target,
-    load_model,
-)
+from resvm_cli.storage.model import StoredModel, check_model_target, load_model
 from resvm_cli.svm.libsvm import silenced
-from resvm_cli.tuning.learn import (
-    as_stored,
-    check,
-    learn,
-    redrawn_rows,
-    save,
-)
+from resvm_cli.tuning.learn import as_stored, check, learn, redrawn_rows, save
 
 SEEN_BY_ALL = "bagging trains every member on all of P, so none can score known positives"
-
 USE_RESVM = "train with resampling of P as well: resvm train `method='resvm'`"
-
 UNSURE = "are ranked by members that have seen rows like them, and marked by 0 members"
-
-ONE_MODEL = "cwsvm is a single model that has seen every row, so it has no out-of-bag values"
 
 
 def check_list(wanted: RankingParameters, method: str | None) -> None:
@@ -71,7 +48,11 @@ def check_list(wanted: RankingParameters, method: str | None) -> None:
     if wanted.annotate is not None:
         check_annotated(wanted.annotate)
     if method == "cwsvm":
-        raise ParameterError(f"{ONE_MODEL}; it cannot rank its own rows", USE_RESVM)
+        raise ParameterError(
+            "cwsvm is a single model that has seen every row, so it has no out-of-bag values; it"
+            " cannot rank its own rows",
+            USE_RESVM,
+        )
     if method != "bagging":
         return
     if wanted.audit:
@@ -138,46 +119,29 @@ def rank(
     if target is not None:
         check_model_target(target, force=force)
     outcomes = None if wanted.tested is None else read_outcomes(wanted.tested)
-    with (
-        parallel.one_blas_thread(),
-        silenced(),
-        PUFiles(source, run) as data,
-    ):
+    with parallel.one_blas_thread(), silenced(), PUFiles(source, run) as data:
         if wanted.annotate is not None:
             data.require_tables()
         data.own_columns(wanted.show)  # all are there
         result = rank_on(
             data, params, wanted, run, stored, outcomes, model=model, target=target, force=force
         )
-        result = replace(result, source=source)
-        if wanted.page:
-            result = replace(result, own_columns=_own_columns(wanted, data, result))
+        listing, own_columns = result.listing, dict[str, dict[int, str]]()
+        important = [each.name for each in result.importance]
+        if wanted.page and (names := data.own_columns(wanted.show, important)):
+            lists = [listing] if result.known is None else [listing, result.known]
+            numbers = np.concatenate([each.numbers for each in lists])
+            for name, texts in data.texts(numbers, names).items():
+                own_columns[name] = dict(zip(numbers.tolist(), texts, strict=True))
         if wanted.annotate is not None:
-            _annotate(wanted.annotate, data, result.listing)
-        return result
-
-
-def _own_columns(
-    wanted: RankingParameters, data: PUFiles, result: RankResult
-) -> dict[str, dict[int, str]]:
-    """Return columns of the input for the page, each as text by row number."""
-    names = data.own_columns(wanted.show, [each.name for each in result.importance])
-    if not names:
-        return {}
-    lists = [result.listing] if result.known is None else [result.listing, result.known]
-    numbers = np.concatenate([listing.numbers for listing in lists])
-    texts = data.texts(numbers, names)
-    return {name: dict(zip(numbers.tolist(), texts[name], strict=True)) for name in names}
-
-
-def _annotate(path: str, data: PUFiles, listing: Listing) -> None:
-    """Write the input tables with the columns of the list, whose other rows have empty cells."""
-    numbers, columns = listing.numbers, listing.by_column()
-    del columns["id"]  # the tables have their own ids
-    others = np.setdiff1d(np.arange(len(data.positives)), numbers)  # P, which is not in the list
-    for name, column in columns.items():
-        column += [1 if name == "known" else None] * len(others)
-    data.annotate(path, np.concatenate([numbers, others]), columns)
+            columns = listing.by_column()
+            del columns["id"]  # the tables have their own ids
+            # P, which is not in the list
+            others = np.setdiff1d(np.arange(len(data.positives)), listing.numbers)
+            for name, column in columns.items():
+                column += [1 if name == "known" else None] * len(others)
+            data.annotate(wanted.annotate, np.concatenate([listing.numbers, others]), columns)
+        return replace(result, source=source, own_columns=own_columns)
 
 
 def rank_on(
@@ -204,9 +168,8 @@ def rank_on(
     if stored is not None:
         kernels = [group.kernel.name for group in stored.ensemble.sections]
     names = feature_names(wanted.feature_map, kernels)
-    tested = None
+    tested, n_pos = None, len(data.positives)
     if outcomes is not None:
-        n_pos = len(data.positives)
         tested = Outcomes.from_ids(outcomes, data.ids()[n_pos : n_pos + data.n_unlabeled])
     if stored is not None:
         assert model is not None
@@ -221,33 +184,7 @@ def rank_on(
     mask, predictor = UnseenMask(problems, rows), Predictor(ensemble)
     within = replace(run, jobs=ranking_threads(plan, data, run))
     scorer = OutOfBagScorer(predictor, mask, rule, within)
-    result = _ranked(wanted, data, plan, stored, scorer, run, tested)
-    result = replace(result, model=model or target)
-    if wanted.importance and plan.method == "resvm" and not ensemble.is_precomputed:
-        found = feature_importance(ensemble, data, mask, plan.seed, run, names)
-        result = replace(result, importance=found)
-    if wanted.next is not None:
-        done = None if tested is None else tested.numbers
-        batch, summary = choose_batch(
-            result.listing, data, plan, ensemble, wanted.next, tested=done
-        )
-        result = replace(result, listing=batch, batch=summary)
-    if wanted.why is not None:
-        reasons = reasons_of(result.listing, wanted.why, data, plan, scorer, names, run)
-        result = replace(result, reasons=reasons)
-    return result
-
-
-def _ranked(
-    wanted: RankingParameters,
-    data: PUData,
-    plan: Plan,
-    stored: StoredModel,
-    scorer: OutOfBagScorer,
-    run: Run,
-    tested: Outcomes | None,
-) -> RankResult:
-    n_pos, lists_known = plan.rows_pos, wanted.audit or wanted.page
+    lists_known = wanted.audit or wanted.page
     n_rows = n_pos if wanted.audit else plan.rows_unl
     resamples = MemberResamples(plan.n_models, n_resamples(n_rows), plan.seed)
     known = None
@@ -314,11 +251,22 @@ def _ranked(
     if wanted.page and known is not None:
         values = np.concatenate([known.present, unlabeled.present])
         histogram = Histogram.from_scores(np.arange(len(values)) < len(known.present), values)
+    if wanted.top is not None:
+        listing = listing.head(wanted.top)
+    notes, importance = tuple(run.notes), tuple[FeatureImportance, ...]()
+    if wanted.importance and plan.method == "resvm" and not ensemble.is_precomputed:
+        importance = feature_importance(ensemble, data, mask, plan.seed, run, names)
+    batch, reasons = None, tuple[Reasons, ...]()
+    if wanted.next is not None:
+        done = None if tested is None else tested.numbers
+        listing, batch = choose_batch(listing, data, plan, ensemble, wanted.next, tested=done)
+    if wanted.why is not None:
+        reasons = reasons_of(listing, wanted.why, data, plan, scorer, names, run)
     return RankResult(
         wanted,
         stored,
         plan,
-        listing if wanted.top is None else listing.head(wanted.top),
+        listing,
         n_listed,
         n_unscored,
         n_suspects=None if classes is None else classes.n_false(),
@@ -327,6 +275,10 @@ def _ranked(
         fdr_estimate=estimate,
         known=audited if wanted.page else None,
         histogram=histogram,
-        notes=tuple(run.notes),
+        notes=notes,
         warnings=tuple(run.warnings),
+        model=model or target,
+        importance=importance,
+        reasons=reasons,
+        batch=batch,
     )

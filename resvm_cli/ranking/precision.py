@@ -128,25 +128,37 @@ def apply_fdr_estimate(
 ) -> tuple[Listing, FdrEstimate, list[str]]:
     """Return the list, cut off at ``fdr`` if given, its estimated precision, and warnings.
 
-    If known negatives are given, they calibrate the list.
+    It is the longest list that is expected to hold at most ``fdr`` false rows. If known negatives
+    are given, they calibrate the list, and the Benjamini-Hochberg procedure cuts it off.
     """
     estimate = FdrEstimate.from_classes(classes)
     if fdr is None:
         return listing, estimate, []
+    scored = listing.n_members > 0
     if negatives is not None:
-        listing = with_p_values(listing, negatives.present)
+        p_values = conformal_p_values(np.where(scored, listing.values, np.nan), negatives.present)
+        q_values = benjamini_hochberg(p_values)
+        columns = dict(zip(CONFORMAL, (p_values, q_values), strict=True))
+        listing = replace(listing, extra_columns={**listing.extra_columns, **columns})
+        chosen = q_values <= fdr + ROUNDING
+        length = int(chosen.sum())
         estimate = replace(estimate, n_negatives=len(negatives.present))
-    listing, estimate = cut_at_fdr(listing, estimate, classes, fdr)
-    return listing, estimate, [] if estimate.n_listed else [_why_empty(estimate)]
-
-
-def with_p_values(listing: Listing, negatives: FloatArray) -> Listing:
-    """Add conformal p-values from the values of known negatives, and q-values."""
-    values = np.where(listing.n_members > 0, listing.values, np.nan)
-    p_values = conformal_p_values(values, negatives)
-    columns = (p_values, benjamini_hochberg(p_values))
-    extra_columns = {**listing.extra_columns, **dict(zip(CONFORMAL, columns, strict=True))}
-    return replace(listing, extra_columns=extra_columns)
+    else:
+        length = 0
+        if classes is not None:
+            if classes.b is None and classes.tested is None:
+                raise DataError(
+                    "the false discovery rate of a list depends on the fraction of U that is"
+                    " positive, which values alone do not tell",
+                    "give `contamination_unl`, `tested` or `known_negatives`",
+                )
+            length = classes.n_listed(fdr)
+        chosen = scored & (np.cumsum(scored) <= length)
+    listing, estimate = listing.where(chosen), replace(estimate, fdr=fdr, n_listed=length)
+    if negatives is None and length:
+        precision = Interval(*(float(listing.extra_columns[name][-1]) for name in PRECISION))
+        estimate = replace(estimate, precision=precision)
+    return listing, estimate, [] if length else [_why_empty(estimate)]
 
 
 def conformal_p_values(values: FloatArray, negatives: FloatArray) -> FloatArray:
@@ -168,34 +180,6 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
     ratios = p_values[order] * len(order) / np.arange(1, len(order) + 1)
     result[order] = np.minimum(np.minimum.accumulate(ratios[::-1])[::-1], 1.0)
     return result
-
-
-def cut_at_fdr(
-    listing: Listing, estimate: FdrEstimate, classes: ClassMixture | None, fdr: float
-) -> tuple[Listing, FdrEstimate]:
-    """Return the longest list that is expected to hold at most ``fdr`` false rows.
-
-    With known negatives, the Benjamini-Hochberg procedure chooses this list.
-    """
-    if estimate.n_negatives is not None:
-        chosen = listing.extra_columns[CONFORMAL[1]] <= fdr + ROUNDING
-        return listing.where(chosen), replace(estimate, fdr=fdr, n_listed=int(chosen.sum()))
-    length, reached = 0, None
-    scored = listing.n_members > 0
-    depths = np.cumsum(scored)
-    if classes is not None:
-        if classes.b is None and classes.tested is None:
-            raise DataError(
-                "the false discovery rate of a list depends on the fraction of U that is positive,"
-                " which values alone do not tell",
-                "give `contamination_unl`, `tested` or `known_negatives`",
-            )
-        length = classes.n_listed(fdr)
-    found = listing.where(scored & (depths <= length))
-    if length:
-        reached = Interval(*(float(found.extra_columns[name][-1]) for name in PRECISION))
-    chosen_estimate = replace(estimate, fdr=fdr, n_listed=length, precision=reached)
-    return found, chosen_estimate
 
 
 def _why_empty(estimate: FdrEstimate) -> str:
