@@ -149,7 +149,7 @@ mutants: $(VENV)/.dev ## change MODULE=metrics/intervals in many small ways, whi
 
 smoke: demo
 
-check: lint types test browser smoke ## lint, types, tests, pages, fuzz and demo: what CI runs
+check: lint types test browser smoke ## lint, types, tests, pages, fuzz and demo
 	$(MAKE) fuzz FUZZ_SECONDS=5
 	$(MAKE) hostile BUDGET=15 SEED=1  # the same attacks every time
 

@@ -37,7 +37,6 @@ IMPORTANCE = 0x696D706F  # rows in which features are permuted; followed by 1 + 
 # For evaluation, by what is resampled, and for simulated data.
 RANKINGS = ()
 CONFUSIONS = (1,)
-PAIRED_RANKINGS = (2,)
 RATES_AT_THRESHOLD = (3,)
 CURVES = (4,)
 MIXED_CLASSES = (5,)
@@ -89,7 +88,7 @@ def shuffled(bits: Bits, size: int) -> npt.NDArray[np.int64]:
 
 
 def sample(bits: Bits, n_rows: int, most: int) -> npt.NDArray[np.int64]:
-    """Draw at most ``most`` numbers: the first that ``shuffled`` would return, ascending."""
+    """Return the first ``most`` numbers that ``shuffled`` would return, or all, ascending."""
     if n_rows <= most:
         return np.arange(n_rows)
     keys, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)

@@ -159,7 +159,7 @@ def main() -> NoReturn:
         _fail(error)
     except ClosedPipe:
         sys.exit(0)
-    except MemoryError:
+    except (MemoryError, SystemError):  # the second if a library does not say why its C code failed
         _fail(MachineError("out of memory", "use fewer or smaller bags, or -j 1"))
     except ImportError as error:  # loading a library fails if address space is limited
         hint = "is memory limited (ulimit -v)?"

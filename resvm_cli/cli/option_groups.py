@@ -168,7 +168,7 @@ def _reject_huge(values: dict[str, Any]) -> None:
     for name, value in values.items():
         if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
             option = name.replace("_", "-")
-            raise CommandLineError(f"--{option} must be at most 2**53, got {value}")
+            raise CommandLineError(f"--{option} must be between -2**53 and 2**53, got {value}")
 
 
 def explicit_options(context: typer.Context) -> set[str]:

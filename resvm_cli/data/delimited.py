@@ -312,7 +312,8 @@ class TextTable(Table):
                 raise DataError(
                     f"{self.name}:{text.n_lines}: a carriage return in the middle of a line",
                     "lines must end in a newline; if they end in only a carriage return, convert"
-                    " the file: tr '\\r' '\\n'; a cell with a carriage return needs quotes",
+                    " the file: tr '\\r' '\\n' < FILE > NEW; a cell with a carriage return needs"
+                    " quotes",
                 ) from None
             raise DataError(
                 f"{self.name}:{text.n_lines}: not valid CSV: {error}",

@@ -327,7 +327,7 @@ class RowInput:
             if here != there:
                 raise DataError(
                     f"{self.name}: contains {here}, but {expected} {there}",
-                    "convert all molecules in the same way, for example:"
+                    "convert all molecules with the same options, or as for a model:"
                     " resvm convert FILE `like='MODEL'` `output='data.svm'`",
                 )
 

@@ -1,6 +1,6 @@
 """Notes on likely mistakes and doubtful results: seven numbered ones, and some about tables.
 
-The seven are numbered. Each function takes plain numbers and returns a sentence, or None if nothing
+Each function takes plain numbers and returns a sentence, or None if nothing
 looks wrong. Sound data must pass: duplicates, sets that are easy to separate and tight clusters of
 positives are no mistakes. docs/input-format.md lists the notes for users.
 """

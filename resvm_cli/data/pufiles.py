@@ -381,7 +381,8 @@ class PUFiles(PUData):
         if len(values) != self._n_rows:
             raise DataError(
                 f"{name}: {len(values):,} lines, but the data has {self._n_rows:,} rows",
-                "expected one line per row: first P, then U, or in the order of `data`",
+                "expected one line per row: first P, then U, then known negatives, or in the order"
+                " of `data`",
             )
         return values[self._order]
 

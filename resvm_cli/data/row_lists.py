@@ -232,7 +232,8 @@ class RowIds:
             raise DataError(
                 f"{name_of(self._names_path)}: {len(self._names):,} lines for"
                 f" {self._n_rows:,} rows of data",
-                "expected one id per row: first P, then U, or in the order of `data`",
+                "expected one id per row: first P, then U, then known negatives, or in the order"
+                " of `data`",
             )
         for path, code in self._lists.items():
             yield from self._missing(name, name_of(path), code)

@@ -462,7 +462,7 @@ class Source:
             raise file_error("read", self.name, error) from None
 
     def _arrived(self) -> bytes:
-        """Spool the bytes that arrive next; b"" at the end."""
+        """Spool and return the bytes that arrive next; return b"" at the end."""
         if self._spool is None:
             return b""
         piece = next(self._arriving, b"")

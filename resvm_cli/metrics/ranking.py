@@ -205,7 +205,7 @@ class ScoredLabels:
 
 
 def depth_of(fraction: float, n_rows: int) -> int:
-    """Return the number of rows in a fraction of a ranking, rounded up to at least one."""
+    """Return how many rows a fraction of a ranking contains: rounded up, and at least 1."""
     return max(1, ceil(round(fraction * n_rows, 9)))  # 0.07 x 100 is 7, not 7.000000000000001
 
 

@@ -105,7 +105,7 @@ class OutOfBagScorer:
             if len(bad):
                 raise DataError(
                     f"row {start + bad[0] + 1:,} of {name}: its decision value is not finite",
-                    "its features are far from the training data; scale them: resvm train"
+                    "its features are too large for this kernel; scale them: resvm train"
                     " `scale='auto'`",
                 )
             decisions = decide(member_values, groups, unseen=mask)

@@ -346,7 +346,7 @@ def read_manifest(path: str) -> dict[str, Any]:
     if manifest.get("format") != FORMAT or manifest["format"] is True:
         raise ModelError(
             f"{name}: format {manifest.get('format')!r}; this version reads {FORMAT}",
-            "install the version of resvm-cli that wrote it, or a newer one",
+            "install the version of resvm-cli that wrote it",
         )
     # the file must be byte-for-byte identical to what we would write
     try:

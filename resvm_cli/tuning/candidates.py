@@ -336,8 +336,8 @@ def _search_informed(settings: SearchOptions, informed: Sequence[Candidate]) -> 
     The right w_pos is about twice the positive fraction b of U. A threshold that finds a fraction
     of the positives in U finds the same fraction of P, so where at most 20% of U is predicted
     positive, the mean recall r of P is at most 0.1 / b, and 0.2 / r is at least the right w_pos.
-    Unlike the whole area, r stays large if P is contaminated. Candidates without feature weights,
-    which are cheap, say whether all are scored with it.
+    Unlike the whole area, r stays large if P is contaminated. Candidates without feature weights
+    are cheap, so they come first: their r decides whether all are scored with the larger w_pos.
     """
     trials = yield [candidate for candidate in informed if not candidate.feature_weights]
     recall = max(

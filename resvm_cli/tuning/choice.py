@@ -132,7 +132,7 @@ def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str,
     if content.get("format") != FORMAT or content["format"] is True:
         raise DataError(
             f"{path}: has format {content.get('format')!r}, but this version reads {FORMAT}",
-            "use the version of resvm that wrote it, or a newer one",
+            "use the version of resvm that wrote it",
         )
     _check(path, content)
     if method is not None and method != content["method"]:

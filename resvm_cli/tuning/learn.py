@@ -376,7 +376,8 @@ def _text_of(part: PartDirectory, record: MemberRecord, kernel: Kernel) -> bytes
     read = parse_members([(name, text)], [Section(kernel, range(1))], single=False)
     if len(read.members[0].support) != record.entry["support_vectors"]:
         raise ModelError(
-            f"{name}: the number of support vectors differs from its record", "train the part again"
+            f"{name}: the number of support vectors does not match the record of this part",
+            "train the part again",
         )
     return text
 

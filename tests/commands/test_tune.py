@@ -140,7 +140,7 @@ def kill_after(n_trials, folder, arguments):
 def test_a_killed_run_resumes_to_the_same_end(problem, resvm, tmp_path):
     def arguments(folder):
         more = ("--search", "random", "--n-models", 9, "-j", 1, "--resume")
-        return ["tune", *data(problem), "-o", folder, "--trials", 60, *more]
+        return ["tune", *data(problem), "-o", folder, "--trials", 250, *more]
 
     assert resvm(*arguments(tmp_path / "whole")).code == 0
     for n_trials in (1, 4, 9):
