@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from resvm_cli import threads as parallel
 from resvm_cli.errors import Interrupted
@@ -24,24 +24,6 @@ Progress: TypeAlias = Callable[[str, int, "int | None"], None]
 MAX_THREADS = 256  # `jobs` may be any number, but a process can only start so many threads
 
 
-class Engine(Protocol):
-    """Runs tasks on other machines; shared data is sent there once."""
-
-    @property
-    def n_workers(self) -> int:
-        """How many tasks can run at the same time."""
-
-    def run(
-        self,
-        function: Callable[[Any, Any], Any],
-        shared: Any,
-        tasks: Iterable[Any],
-        tick: Callable[[], None],
-        name: Callable[[int], str],
-    ) -> Iterator[Any]:
-        """Yield the results of ``function(shared, task)`` in the order of the tasks."""
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
     """Threads, progress, notes and the cluster of one run.
@@ -52,7 +34,7 @@ class Run:
     """
 
     jobs: int | None = None  # threads; None: as many as the work justifies
-    engine: Engine | None = None  # None: threads of this process
+    engine: Any = None  # the Cluster that runs tasks; None: threads of this process
     on_progress: Progress | None = None
     on_message: Callable[[str, str], None] | None = None  # "warning" or "note", and its text
     notes: list[str] = field(default_factory=list)
@@ -100,7 +82,7 @@ class Run:
     def workers(self) -> int:
         """Return how many tasks may run at the same time, here or on the cluster."""
         if self.jobs is None and self.engine is not None:
-            return self.engine.n_workers
+            return int(self.engine.n_workers)
         return self.threads()
 
     def map_shared(
@@ -118,7 +100,8 @@ class Run:
         ``name`` describes a task in the error message if the task kills its worker.
         """
         if self.engine is not None:
-            return self.engine.run(function, shared, tasks, tick, name)
+            results: Iterator[Result] = self.engine.run(function, shared, tasks, tick, name)
+            return results
         if isinstance(tasks, Sequence):
             return parallel.run(partial(function, shared), tasks, self.workers(), tick)
         return parallel.stream(partial(function, shared), tasks, self.workers, tick)

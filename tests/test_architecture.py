@@ -214,8 +214,8 @@ AIMS = {
     "options of inspect": 24,
 }
 LIMITS = {
-    "lines of the package": 25_150,
-    "modules": 86,
+    "lines of the package": 25_050,
+    "modules": 85,
     "folders": 10,
     "lines of C": 2_900,
     "lines of tests": 27_400,

@@ -210,20 +210,15 @@ def choose_threshold(
     if len(known) < MIN_POSITIVES or len(unlabeled) < MIN_UNLABELED:
         return None
     negative = np.zeros(0) if negative is None else negative
-    cuts = possible_cuts(np.concatenate([known, unlabeled, negative]))
+    ordered = distinct(np.concatenate([known, unlabeled, negative]))
+    between = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2
+    cuts = np.concatenate([[np.nextafter(ordered[0], -np.inf)], between])
     recall, fraction = fractions_above(known, cuts), fractions_above(unlabeled, cuts)
     if len(negative):
         fraction += negative_fraction * (fractions_above(negative, cuts) - fraction)
     worth = recall**2 / (fraction + SHRINKAGE / np.sqrt(len(unlabeled)))
     best = int(np.argmax(worth))  # argmax returns the lowest threshold in a tie
     return Threshold(float(cuts[best]), float(recall[best]), float(fraction[best]))
-
-
-def possible_cuts(values: FloatArray) -> FloatArray:
-    """Return ascending cuts: one below all values, and one between neighboring values."""
-    ordered = distinct(values)
-    between = ordered[:-1] + (ordered[1:] - ordered[:-1]) / 2
-    return np.concatenate([[np.nextafter(ordered[0], -np.inf)], between])
 
 
 def fractions_above(values: FloatArray, cuts: FloatArray) -> FloatArray:

@@ -90,14 +90,15 @@ class Ensemble:
 
     def uniform_parts(self) -> Iterator[Ensemble]:
         """Yield runs of consecutive members that can be scored together."""
-        runs = [list(sections) for _, sections in groupby(self.sections, self._part_key)]
+
+        def key(section: Section) -> tuple[object, ...]:
+            weighted = self.members[section.members.start].weights is not None
+            return section.scaling, section.kernel.name, weighted
+
+        runs = [list(sections) for _, sections in groupby(self.sections, key)]
         for run in runs:
             whole = len(runs) == 1
             yield self if whole else self.part(run[0].members.start, run[-1].members.stop)
-
-    def _part_key(self, section: Section) -> tuple[object, ...]:
-        weighted = self.members[section.members.start].weights is not None
-        return section.scaling, section.kernel.name, weighted
 
     @property
     def weighted(self) -> bool:
@@ -143,7 +144,7 @@ class Predictor:
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.ensemble = ensemble
-        self._parts = [_ScoredPart.pool_best(part) for part in ensemble.uniform_parts()]
+        self._parts = [_ScoredPart.merged(part) for part in ensemble.uniform_parts()]
 
     @classmethod
     def with_independent_members(cls, ensemble: Ensemble, rows: Rows, n_columns: int) -> Predictor:
@@ -193,7 +194,7 @@ class _ScoredPart:
     scorer: Pool | WeightedPool | OwnPools | LinearPool
 
     @classmethod
-    def pool_best(cls, ensemble: Ensemble) -> _ScoredPart:
+    def merged(cls, ensemble: Ensemble) -> _ScoredPart:
         """Merge identical support vectors of all members."""
         if ensemble.weighted:
             return cls(ensemble, _weighted_pool(ensemble))

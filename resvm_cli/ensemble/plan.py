@@ -180,15 +180,6 @@ def gamma_scale(n_features: int, variance: float) -> float:
     return 1.0 / (max(1, n_features) * (variance or 1.0))
 
 
-def _kernel(params: Params, n_features: int, variance: Callable[[], float]) -> Kernel:
-    values = {name: getattr(params, name) for name in Kernel(params.kernel).parameters}
-    if values.get("gamma") == "scale":
-        values["gamma"] = gamma_scale(n_features, variance())
-    elif values.get("gamma") == "auto":
-        values["gamma"] = 1.0 / max(1, n_features)
-    return Kernel(params.kernel, **values)
-
-
 def _solver(params: Params, bag_size: int, *, with_negatives: bool) -> SolverName:
     if with_negatives and (params.solver != "auto" or params.bias is not None):
         name = "LIBSVM" if params.solver == "libsvm" else "LIBLINEAR"
@@ -239,11 +230,22 @@ def resolve_defaults(
             f"the penalty for P must be positive and finite, but it is {c_pos:g}",
             "choose less extreme values of `c_unl`, `w_pos` and the bag sizes",
         )
-    require_memory(n_pos + n_unl + n_neg)
+    needed = DRAW_BYTES * (n_pos + n_unl + n_neg)
+    if needed > SMALL_BYTES and needed > (left := available_memory()):
+        raise ParameterError(
+            f"a bag of {n_pos + n_unl + n_neg:,} rows takes at least {needed / 1e9:,.0f} GB of"
+            f" memory, but {left / 1e9:,.1f} GB are left",
+            "choose a smaller `n_pos` or `n_unl`",
+        )
+    values = {name: getattr(params, name) for name in Kernel(params.kernel).parameters}
+    if values.get("gamma") == "scale":
+        values["gamma"] = gamma_scale(n_features, variance())
+    elif values.get("gamma") == "auto":
+        values["gamma"] = 1.0 / max(1, n_features)
     solver = _solver(params, n_pos + n_unl, with_negatives=rows_neg > 0)
     return SettingPlan(
         method=params.method,
-        kernel=_kernel(params, n_features, variance),
+        kernel=Kernel(params.kernel, **values),
         c_pos=c_pos,
         c_unl=params.c_unl,
         w_pos=w_pos,
@@ -266,17 +268,6 @@ def resolve_defaults(
         by_libsvm=params.solver == "libsvm",
         weight=params.weight,
     )
-
-
-def require_memory(bag_size: int) -> None:
-    """Raise ParameterError for a bag that cannot be drawn with the memory at hand."""
-    needed = DRAW_BYTES * bag_size
-    if needed > SMALL_BYTES and needed > (left := available_memory()):
-        raise ParameterError(
-            f"a bag of {bag_size:,} rows takes at least {needed / 1e9:,.0f} GB of memory, but"
-            f" {left / 1e9:,.1f} GB are left",
-            "choose a smaller `n_pos` or `n_unl`",
-        )
 
 
 def require_weighted_draws(method: MethodName) -> None:

@@ -342,7 +342,10 @@ class TrainingSet:
         bag = None
         if problem.solver != "liblinear":
             bag = self._all_rows.part(numbers, problem.kernel, needed=problem.n_negative > 0)
-        weights = self._feature_weights(problem, positive, unlabeled)
+        weights = None
+        if problem.relevance_power is not None:
+            weights = self._relevance.weights(positive, unlabeled, problem.relevance_power)
+            weights = weights if len(weights.indices) else None
         if weights is not None and bag is None:  # a large bag, or LIBLINEAR
             rows = TrainingSet(self.rows.take(numbers).times(weights), self._inner_threads)
             plain = replace(problem, relevance_power=None)
@@ -376,15 +379,6 @@ class TrainingSet:
         if weights is None or bag is None:
             return trained
         return _weighted_member(trained, bag.original_rows().take(support), weights)
-
-    def _feature_weights(
-        self, problem: Problem, positive: IntArray, unlabeled: IntArray
-    ) -> Rows | None:
-        """Return the relevance of the features in this bag; None without weights or features."""
-        if problem.relevance_power is None:
-            return None
-        weights = self._relevance.weights(positive, unlabeled, problem.relevance_power)
-        return weights if len(weights.indices) else None
 
 
 def _linear_member(solution: LinearSolution) -> TrainedMember:

@@ -95,19 +95,10 @@ class Points:
         return Points(*columns, self.n_positives, self.n_negatives)
 
 
-@dataclass(frozen=True, eq=False)
-class CurveBand:
-    """Pointwise bounds on precision at each recall, and on TPR at each FPR."""
-
-    grid: FloatArray
-    precision_low: FloatArray
-    precision_high: FloatArray
-    tpr_low: FloatArray
-    tpr_high: FloatArray
-
-
-def curve_band(ranking: ScoredLabels, n_replicates: int, seed: int) -> CurveBand:
-    """Return bounds from bootstrap replicates of the curves."""
+def curve_band(
+    ranking: ScoredLabels, n_replicates: int, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return a grid of rates, and bounds on precision at each recall and on TPR at each FPR."""
     grid = np.linspace(0.0, 1.0, 101)
     rng = randomness.generator(seed, randomness.CURVES)
     drawn = resampled(ranking.merged(BAND_BLOCKS), min(n_replicates, BAND_REPLICATES), rng)
@@ -115,8 +106,9 @@ def curve_band(ranking: ScoredLabels, n_replicates: int, seed: int) -> CurveBand
     fpr = drawn.fp / np.maximum(drawn.n_negatives, 1)[:, None]
     precision = drawn.tp / np.maximum(drawn.tp + drawn.fp, 1)
     curves = [_on_grid(grid, *rates) for rates in zip(tpr, fpr, precision, strict=True)]
-    bounds = [np.quantile(of, [TAIL, 1 - TAIL], axis=0) for of in zip(*curves, strict=True)]
-    return CurveBand(grid, *bounds[0], *bounds[1])
+    precisions, tprs = zip(*curves, strict=True)
+    bounds = [np.quantile(of, [TAIL, 1 - TAIL], axis=0) for of in (precisions, tprs)]
+    return grid, bounds[0], bounds[1]
 
 
 def _on_grid(
@@ -173,10 +165,10 @@ def _draw_file(
     label = f"{name}: area {float(ranking.roc_auc()):.3f}"
     roc.plot([0, *curve.fpr, 1], [0, *curve.recall, 1], label=label, **style)
     if n_replicates:
-        band = curve_band(ranking, n_replicates, seed)
+        grid, precisions, tprs = curve_band(ranking, n_replicates, seed)
         shade = {"color": color, "alpha": 0.15, "lw": 0}
-        pr.fill_between(band.grid, band.precision_low, band.precision_high, **shade)
-        roc.fill_between(band.grid, band.tpr_low, band.tpr_high, **shade)
+        pr.fill_between(grid, *precisions, **shade)
+        roc.fill_between(grid, *tprs, **shade)
     if not math.isnan(file.threshold):
         mark = {"marker": "o", "ms": 6, "mfc": color, "mec": "white", "mew": 1.2, "zorder": 5}
         table = Confusion.at(file.positive, file.scores, file.threshold)

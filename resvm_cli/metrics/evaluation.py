@@ -113,7 +113,9 @@ def unlabeled_figures(
         "n_rows": len(scores),
         "n_positives": n_pos,
         "n_unlabeled": n_unl,
-        **_with_intervals(ranking, area_of_unlabeled, n_replicates, seed),
+        **_with_intervals(
+            ranking, lambda drawn: {"roc_auc_pu": drawn.roc_auc()}, n_replicates, seed
+        ),
         "threshold": threshold,
         "recall": intervals.clopper_pearson(table.tp, n_pos),
         "fraction_positive": fraction,
@@ -142,11 +144,6 @@ def _without_threshold(figures: Figures, names: Sequence[str]) -> Figures:
             is_interval = isinstance(figures[name], Interval)
             figures[name] = Interval(*[math.nan] * 3) if is_interval else math.nan
     return figures
-
-
-def area_of_unlabeled(ranking: ScoredLabels) -> dict[str, FloatArray]:
-    """Return the ROC AUC of P against U."""
-    return {"roc_auc_pu": ranking.roc_auc()}
 
 
 def _with_intervals(

@@ -26,7 +26,6 @@ from resvm_cli.ensemble.plan import DEFAULT_FRACTION, DEFAULT_RATIO, DEFAULT_W_P
 from resvm_cli.errors import ParameterError
 from resvm_cli.parameter_types import Parameter, check_values
 from resvm_cli.parameters import (
-    FEATURE_KERNELS,
     RELEVANCE,
     SHARED_NAMES,
     TABLE,
@@ -70,12 +69,6 @@ class SearchOptions(TuningParameters):
     max_unl: int = 5000  # rows of U on which candidates are scored, drawn at random
     max_extensions: int = 3  # how many times ranges may be extended
     gram_mb: float = 1024.0  # memory for kernel values that candidates share
-
-    @property
-    def tries_quantiles(self) -> bool:
-        """Whether informed candidates also try scaling by quantiles."""
-        scalable = self.base.kernel in FEATURE_KERNELS and "scale" not in self.base.said
-        return self.search == "informed" and scalable
 
     @property
     def scored_members(self) -> int:
@@ -235,11 +228,7 @@ def informed_candidates(
             scale,
         )
         candidates[candidate] = None
-    return _by_kernel(list(candidates))
-
-
-def _by_kernel(candidates: list[Candidate]) -> list[Candidate]:
-    """Group candidates by kernel, so that they can share its matrix; the first stays first."""
+    # candidates with one kernel share its matrix; the first stays first
     kernels = list(dict.fromkeys(candidate.kernel_key for candidate in candidates))
     return sorted(candidates, key=lambda candidate: kernels.index(candidate.kernel_key))
 
@@ -382,29 +371,14 @@ def _remark(axis: Axis, side: int, at_limit: bool) -> str:
     return text + (", which cannot be extended" if at_limit else "")
 
 
-@dataclass(frozen=True)
-class PooledSetting:
-    """One of a committee's settings, with its weight and number of members."""
-
-    trial: Trial
-    weight: float
-    n_models: int
-
-
 def pool_best(
     trials: Sequence[Trial], n_models: int | None = None, max_settings: int = MAX_SETTINGS
-) -> list[PooledSetting]:
-    """Return the best candidates, weighted by their scores."""
+) -> list[tuple[Trial, float, int]]:
+    """Return the best trials, with their weights by score and numbers of members."""
     chosen = best_first(trials)[: min(max_settings, n_models or max_settings)]
-    powers = [math.exp((_score(trial) - _score(chosen[0])) / TEMPERATURE) for trial in chosen]
+    scores = [trial.score or 0.0 for trial in chosen]
+    powers = [math.exp((score - scores[0]) / TEMPERATURE) for score in scores]
     total = SETTING_MEMBERS * len(chosen) if n_models is None else n_models
     ends = [round(total * (number + 1) / len(chosen)) for number in range(len(chosen))]
     members = [max(1, end - start) for start, end in zip([0, *ends], ends, strict=False)]
-    return [
-        PooledSetting(trial, power / sum(powers), count)
-        for trial, power, count in zip(chosen, powers, members, strict=True)
-    ]
-
-
-def _score(trial: Trial) -> float:
-    return trial.score or 0.0
+    return list(zip(chosen, [power / sum(powers) for power in powers], members, strict=True))

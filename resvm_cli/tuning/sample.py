@@ -36,7 +36,7 @@ from resvm_cli.ensemble.train import (
     threads_within,
 )
 from resvm_cli.errors import ParameterError, ResvmError, SolverError
-from resvm_cli.parameters import ScalingName
+from resvm_cli.parameters import FEATURE_KERNELS, ScalingName
 from resvm_cli.records import dataclass
 from resvm_cli.rows import FloatArray, IntArray, Rows
 from resvm_cli.run import Run
@@ -304,7 +304,8 @@ class TuningSample:
             n_folds = min(n_folds, n_pos if groups is None else len(np.unique(groups[:n_pos])))
         folds = Folds.drawn(n_pos, len(numbers), n_folds, settings.base.seed, groups)
         samples: dict[ScalingName | None, SharedKernels] = {None: scaled(data.scale)}
-        if settings.tries_quantiles and data.scale != "quantile":
+        open_scale = "scale" not in settings.base.said and data.scale != "quantile"
+        if settings.search == "informed" and open_scale and settings.base.kernel in FEATURE_KERNELS:
             samples["quantile"] = scaled("quantile")
         return cls(samples, folds, data.positive_weights, n_neg)
 

@@ -31,7 +31,6 @@ from resvm_cli.tuning.candidates import (
     MAX_SETTINGS,
     SCREENING_MEMBERS,
     Outcome,
-    PooledSetting,
     Scores,
     SearchOptions,
     Trial,
@@ -53,14 +52,10 @@ def _recorded_scores(record: dict[str, Any], metric: str) -> Scores | None:
     if not isinstance(values, dict) or metric not in values:
         return None
     names = ("deviation", "recall", "fraction_positive", "n_judged")
-    numbers = [*values.values(), *(record.get(name, "") for name in names)]
-    if not all(map(_is_number, numbers)):
-        return None
+    for number in (*values.values(), *(record.get(name, "") for name in names)):
+        if not isinstance(number, int | float) or abs(number) > 2**53:  # nan is allowed
+            return None
     return Scores(values, **{name: record[name] for name in names})
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not abs(value) > 2**53  # nan is allowed
 
 
 @dataclass(eq=False)
@@ -320,12 +315,12 @@ def _searched(data: PUData, sample: TuningSample, log: TrialLog) -> SearchResult
     else:
         informed = settings.search == "informed"
         n_models = (settings.n_models or DEFAULT_MEMBERS) if informed else best.n_models
-        chosen = [PooledSetting(best, 1.0, n_models)]
+        chosen = [(best, 1.0, n_models)]
     pooled_settings = []
-    for each in chosen:
-        candidate, sizes = each.trial.candidate, (len(data.positives), data.n_unlabeled)
-        params = candidate.parameters(settings.base, each.n_models, *sizes)
-        pooled_settings.append(replace(params, weight=each.weight, scale=candidate.scale))
+    for trial, weight, count in chosen:
+        candidate, sizes = trial.candidate, (len(data.positives), data.n_unlabeled)
+        params = candidate.parameters(settings.base, count, *sizes)
+        pooled_settings.append(replace(params, weight=weight, scale=candidate.scale))
     selected_by = {
         "metric": settings.metric,
         "score": best.score,

@@ -53,14 +53,14 @@ def test_a_band_holds_its_curve_and_narrows_with_more_rows():
     widths = []
     for size in (100, 1600):
         ranking = cloud(size, 4 * size)
-        band = curve_band(ranking, 200, 0)
+        grid, precisions, tprs = curve_band(ranking, 200, 0)
         fpr, recall = ranking.fp / ranking.n_negatives, ranking.tp / ranking.n_positives
-        across = np.interp(band.grid, fpr, recall)
-        inside = (band.tpr_low - 1e-9 <= across) & (across <= band.tpr_high + 1e-9)
+        across = np.interp(grid, fpr, recall)
+        inside = (tprs[0] - 1e-9 <= across) & (across <= tprs[1] + 1e-9)
         assert inside[1:].mean() > 0.95
-        assert (band.precision_low <= band.precision_high).all()
-        assert band.precision_low[0] > 0  # at the first positive, not at the rows before it
-        widths.append((band.tpr_high - band.tpr_low).mean())
+        assert (precisions[0] <= precisions[1]).all()
+        assert precisions[0, 0] > 0  # at the first positive, not at the rows before it
+        widths.append((tprs[1] - tprs[0]).mean())
     assert widths[1] < 0.4 * widths[0]
 
 

@@ -1,4 +1,4 @@
-"""PooledSetting kernel sums: against plain numpy, and rejecting what does not fit."""
+"""Pooled kernel sums: against plain numpy, and rejecting what does not fit."""
 
 from __future__ import annotations
 

@@ -166,16 +166,16 @@ def test_the_best_are_pooled_by_their_scores():
     some = candidates()[:6]
     scores = [0.70, 0.80, None, 0.79, 0.50, 0.78]
     found = pool_best(trials_of(some, scores), max_settings=3)
-    assert [one.trial.number for one in found] == [1, 3, 5]
+    assert [trial.number for trial, _, _ in found] == [1, 3, 5]
     powers = np.exp(np.array([0.0, -0.01, -0.02]) / TEMPERATURE)
-    assert [one.weight for one in found] == pytest.approx((powers / powers.sum()).tolist())
+    assert [weight for _, weight, _ in found] == pytest.approx((powers / powers.sum()).tolist())
 
 
 def test_a_committee_is_of_six_settings_with_the_same_number_of_members(resvm):
     trials = trials_of(candidates()[:8], [0.5, *(0.6 + 0.01 * step for step in range(7))])
     found = pool_best(trials)
-    assert [one.trial.number for one in found] == [7, 6, 5, 4, 3, 2]
-    assert [one.n_models for one in found] == [SETTING_MEMBERS] * MAX_SETTINGS
+    assert [trial.number for trial, _, _ in found] == [7, 6, 5, 4, 3, 2]
+    assert [count for _, _, count in found] == [SETTING_MEMBERS] * MAX_SETTINGS
     assert f"{MAX_SETTINGS} with --search informed, else 1" in " ".join(
         resvm("tune", "--help-all").out.decode().split()
     )
@@ -184,7 +184,7 @@ def test_a_committee_is_of_six_settings_with_the_same_number_of_members(resvm):
 @pytest.mark.parametrize("total", [3, 9, 100, 1000])
 def test_as_many_members_as_were_asked_for_are_shared_out(total):
     trials = trials_of(candidates()[:4], (0.7, 0.8, 0.81, 0.82))
-    counts = [one.n_models for one in pool_best(trials, total)]
+    counts = [count for _, _, count in pool_best(trials, total)]
     assert all(counts)
     assert (sum(counts), len(counts)) == (total, min(total, 4))
     assert max(counts) - min(counts) <= 1
