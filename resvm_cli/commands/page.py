@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from resvm_cli import __version__
-from resvm_cli.cli.terminal import in_options
+from resvm_cli.cli.terminal import harmless, in_options
 from resvm_cli.data.streams import as_json, as_unicode, name_of, package_text
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def render_page(result: RankResult, summary: Sequence[tuple[str, str]], command:
             "positive": result.histogram.positive.tolist(),
             "other": result.histogram.other.tolist(),
         }
-    heading, audit = _heading(result), result.wanted.audit
+    heading, audit = harmless(_heading(result)), result.wanted.audit
     estimate = result.fdr_estimate
     data = {
         "heading": heading,

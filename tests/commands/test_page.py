@@ -117,6 +117,10 @@ def test_a_long_list_is_cut_and_says_so(result, monkeypatch):
         (TrainingInput(), "Ranking"),
         (TrainingInput("hits.svm", "library.svm"), "Ranking of library.svm"),
         (TrainingInput(data="genome.svm", positive_ids="known.txt"), "Ranking of genome.svm"),
+        (
+            TrainingInput(data="a\x1b]0;b\x07\x9b\u202e\udcff"),
+            r"Ranking of a\x1b]0;b\x07\x9b\u202e\xff",
+        ),
     ],
 )
 def test_the_page_names_its_data_and_the_command(result, source, heading):
