@@ -55,6 +55,7 @@ MAX_BAG_ROWS = 2**30  # LIBSVM counts the rows of a bag in an int
 MAX_DEGREE = 1000
 MAX_REASONS = 10_000
 MAX_BATCH = 100_000
+MAX_TRIALS = 100_000
 NO_BIAS = -1.0  # LIBLINEAR's convention
 RELEVANCE = "relevance"
 
@@ -263,7 +264,11 @@ class TuningParameters:
         shown="6 with `search='informed'`, else 1", panel=SEARCH,
     )  # fmt: skip
     trials: int = integer(
-        100, "Number of candidates that a random search draws.", low=1, panel=SEARCH
+        100,
+        "Number of candidates that a random search draws.",
+        low=1,
+        high=MAX_TRIALS,
+        panel=SEARCH,
     )
     no_extend: bool = declared(
         "flag", False,

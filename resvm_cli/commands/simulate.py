@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MAX_ROWS = 1 << 30
 RADIUS = 4.0  # radius of the circle around which negatives of the synthetic problem lie
 N_POS, N_UNL, N_TEST = 100, 200, 5000  # of the paper's synthetic problem
+ROW_BYTES = 590  # of memory per synthetic row, as peaks at 1 and 4 million rows showed
 
 set_option = partial(option, panel="Sets")
 size_option = partial(set_option, min=1, max=MAX_ROWS)
@@ -254,7 +255,15 @@ def _synthesize(
 
     from resvm_cli.data.svmlight import Block
     from resvm_cli.rows import Rows
+    from resvm_cli.threads import available_memory
 
+    needed = ROW_BYTES * sum(sizes.needed)
+    if needed > (left := available_memory()):
+        raise CommandLineError(
+            f"{sum(sizes.needed):,} rows take about {needed / 1e9:,.0f} GB of memory, but"
+            f" {left / 1e9:,.1f} GB are left",
+            "choose smaller sets",
+        )
     points = draw_synthetic(*sizes.needed, rng)
     if decimals is not None:
         points = np.round(points, decimals)

@@ -44,7 +44,10 @@ LARGE_BAG = 5000
 # The solvers' default tolerances are not comparable; LIBLINEAR's 0.1 is too loose.
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 MAX_ROWS = 2**53
-DRAW_BYTES = 40  # measured, per row of a bag: numbers drawn, sorted and counted
+# Bytes per row of a bag. Peak memory of linear training grew by 97 to 100 bytes per row of a bag
+# between 10,000 rows and 1, 4 and 16 million, most of them for LIBLINEAR; an SVM with a kernel
+# needs more. The row numbers of all members' bags are held while members are trained.
+BAG_BYTES, HELD_BYTES = 97, 8
 SMALL_BYTES = 2**28  # fits anywhere
 BAG_RULE = "pcg64-1"  # written to the manifest; a different way of drawing needs a new name
 WEIGHTED_RULE = "pcg64-1-weighted"  # rows of P are drawn in proportion to their weights
@@ -230,13 +233,7 @@ def resolve_defaults(
             f"the penalty for P must be positive and finite, but it is {c_pos:g}",
             "choose less extreme values of `c_unl`, `w_pos` and the bag sizes",
         )
-    needed = DRAW_BYTES * (n_pos + n_unl + n_neg)
-    if needed > SMALL_BYTES and needed > (left := available_memory()):
-        raise ParameterError(
-            f"a bag of {n_pos + n_unl + n_neg:,} rows takes at least {needed / 1e9:,.0f} GB of"
-            f" memory, but {left / 1e9:,.1f} GB are left",
-            "choose a smaller `n_pos` or `n_unl`",
-        )
+    require_memory(n_pos + n_unl + n_neg)
     values = {name: getattr(params, name) for name in Kernel(params.kernel).parameters}
     if values.get("gamma") == "scale":
         values["gamma"] = gamma_scale(n_features, variance())
@@ -268,6 +265,19 @@ def resolve_defaults(
         by_libsvm=params.solver == "libsvm",
         weight=params.weight,
     )
+
+
+def require_memory(bag_size: int, rows_held: int = 0) -> None:
+    """Raise ParameterError for bags that cannot be drawn with the memory at hand."""
+    needed = BAG_BYTES * bag_size + HELD_BYTES * rows_held
+    if needed > SMALL_BYTES and needed > (left := available_memory()):
+        bags = (
+            f"bags of {bag_size:,} rows take" if rows_held else f"a bag of {bag_size:,} rows takes"
+        )
+        raise ParameterError(
+            f"{bags} at least {needed / 1e9:,.0f} GB of memory, but {left / 1e9:,.1f} GB are left",
+            f"choose a smaller `n_pos` or `n_unl`{', or fewer `n_models`' if rows_held else ''}",
+        )
 
 
 def require_weighted_draws(method: MethodName) -> None:
@@ -424,7 +434,13 @@ class Plan:
                 yield plan, run
             first = last
 
+    def require_memory(self, batches: Sequence[range]) -> None:
+        """Raise ParameterError if the bags of these members cannot be held at once."""
+        runs = [(plan.bag_size, len(run)) for each in batches for plan, run in self.runs(each)]
+        require_memory(max(size for size, _ in runs), sum(size * count for size, count in runs))
+
     def problems(self, members: range) -> list[Problem]:
+        self.require_memory([members])
         return [
             problem_on(bag_of(plan, member), plan, member)
             for plan, run in self.runs(members)

@@ -151,6 +151,7 @@ def train_parts(
 
     ``on_members`` is called with the number of members trained so far.
     """
+    plan.require_memory(batches)
     tasks = {members: plan.problems(members) for members in batches}
     sample = OutOfBagSample.from_plan(plan)
     drawn = rows_drawn([problem for some in tasks.values() for problem in some])

@@ -93,6 +93,14 @@ def test_the_synthetic_problem_in_the_papers_sizes(resvm, tmp_path):
     assert np.array_equal(np.round(block.rows.values, 3), block.rows.values)
 
 
+def test_sizes_that_memory_cannot_hold_are_refused(resvm, tmp_path):
+    sizes = [
+        word for name in ("n-pos", "n-unl", "test-pos", "test-neg") for word in (f"--{name}", 10**9)
+    ]
+    ran = resvm("simulate", "--synthetic", *sizes, cwd=tmp_path)
+    assert_exit(ran, 2, "4,000,000,000 rows take about 2,360 GB of memory, but")
+
+
 def test_sets_are_drawn_from_a_table_by_its_labels(resvm, tmp_path):
     rows = [f"{'hit' if number % 3 else 'no'},{number},{number % 7}" for number in range(90)]
     (tmp_path / "t.csv").write_text("\n".join(["y,a,b", *rows]) + "\n")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from resvm_cli import randomness
-from resvm_cli.ensemble.plan import SettingPlan, resolve_defaults
+from resvm_cli.ensemble.plan import Plan, SettingPlan, resolve_defaults
 from resvm_cli.errors import ParameterError
-from resvm_cli.parameters import Params
+from resvm_cli.parameter_types import check_values
+from resvm_cli.parameters import TUNING_TABLE, Params, TuningParameters
 from tests.fitting import problems
 
 
@@ -228,10 +229,18 @@ def test_parameters_that_cannot_work_are_refused(options, message):
     assert message in str(caught.value)
 
 
+def test_more_trials_than_a_search_could_hold_are_refused():
+    with pytest.raises(ParameterError, match="`trials` must be at most 100,000"):
+        check_values(TuningParameters(trials=10**9), TUNING_TABLE)
+
+
 def test_a_bag_that_memory_cannot_hold_is_refused_with_the_figure(monkeypatch):
     monkeypatch.setattr("resvm_cli.ensemble.plan.available_memory", lambda: 3e10)
     assert resolve_defaults(Params(n_pos=10**8), 100, 1000, 5, lambda: 1.0)
     with pytest.raises(
-        ParameterError, match=r"a bag of 1,0.* takes at least 40 GB .* but 30\.0 GB"
+        ParameterError, match=r"a bag of 1,0.* takes at least 97 GB .* but 30\.0 GB"
     ):
         resolve_defaults(Params(n_pos=10**9), 100, 1000, 5, lambda: 1.0)
+    many = resolve_defaults(Params(n_pos=10**5, n_models=10**5), 100, 1000, 5, lambda: 1.0)
+    with pytest.raises(ParameterError, match=r"bags of 100,500 rows take at least 80 GB"):
+        Plan((many,)).problems(range(10**5))
