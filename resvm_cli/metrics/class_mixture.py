@@ -247,10 +247,20 @@ class ClassMixture:
         # an a that is possible but not given can only raise r
         return np.clip(true if self.a is not None else np.maximum(true, recall), 0.0, 1.0)
 
-    def _expected(self, b: float) -> FloatArray:
-        """Return the expected number of positives in each list."""
+    def _expected(self, b: float, most: float = 1.0) -> FloatArray:
+        """Return the expected number of positives in each list, at most this fraction of it."""
         recall = self._true_recall(self._recall, self.a or 0.0, b)
-        return np.minimum(b * self.n_unl * recall, self.depths)
+        found: FloatArray = np.minimum(b * self.n_unl * recall, self.depths * max(b, most))
+        return found
+
+    @property
+    def _most(self) -> float:
+        """The largest precision that is stated: without b, that which known positives support."""
+        if self.b is not None or self.tested is not None:
+            return 1.0
+        slopes = self._recall / self.depths
+        n_first = self.n_pos * float(self._recall[np.isclose(slopes, slopes[0], rtol=1e-9)][-1])
+        return (n_first + 0.5) / (n_first + 1)
 
     @cached_property
     def _recalls(self) -> FloatArray:
@@ -279,7 +289,8 @@ class ClassMixture:
         # without b, contamination of P makes the bound on b larger, and R smaller
         high = _bounds(self._drawn(b.high, (self.a or 0.0) if b.low < b.high else a.high))[1]
         high = np.maximum(low, high)
-        return IntervalsByDepth(np.clip(self._expected(b.value), low, high), low, high)
+        expected = self._expected(b.value, self._most if given is None else 1.0)
+        return IntervalsByDepth(np.clip(expected, low, high), low, high)
 
     def what_if(self) -> Iterator[tuple[float, int, Interval]]:
         """Yield how many of the first rows are positive for each possible fraction of U."""
@@ -320,7 +331,9 @@ class ClassMixture:
 
     def _steps(self, b: float) -> FloatArray:
         """Return the chance that a row is positive, between each depth and the one before."""
-        steps = np.diff(self._expected(b), prepend=0.0) / np.diff(self.depths, prepend=0)
+        steps = np.diff(self._expected(b, self._most), prepend=0.0) / np.diff(
+            self.depths, prepend=0
+        )
         return np.minimum.accumulate(np.clip(steps, 0.0, 1.0))  # despite rounding errors
 
     def probability(self, values: FloatArray) -> FloatArray:

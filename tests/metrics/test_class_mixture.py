@@ -213,6 +213,16 @@ def test_precision_never_rises_down_the_list_and_probabilities_add_up_to_it():
             assert means == pytest.approx(precision.value[at], abs=0.02)
 
 
+def test_a_part_that_is_supposed_pure_is_not_certain_and_its_positives_are_kept():
+    positives, unlabeled = 800.5 + 2.0 * np.arange(100), 1.0 + np.arange(1000)
+    mixture, given = (ClassMixture.fit(positives, unlabeled, b=b) for b in (None, 0.4))
+    most = 98.5 / 99  # 98 known positives are above the 197th row of U, where the list is steepest
+    assert mixture.probability(unlabeled).max() == pytest.approx(most)
+    assert mixture.precision(1000).value[[0, 99]] == pytest.approx(most)
+    assert mixture.precision(1000).value[-1] == pytest.approx(100 / 98 * 0.197)
+    assert given.probability(unlabeled).max() == 1
+
+
 def test_too_few_values_tell_nothing():
     drawn = Drawn(0.0, 0.2)
     assert ClassMixture.fit(drawn.positives[:9], drawn.unlabeled) is None
