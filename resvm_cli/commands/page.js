@@ -14,7 +14,7 @@ const ABOUT = {
   "out of bag": "Scored only by members that were not trained on the row, so that no row is judged by its own label.",
   "members": "Number of members that have not seen the row and therefore scored it.",
   "rank, 95%": "Interval of the rank over resamples of the members. Sorted by width.",
-  "expected positive so far": "Precision: the fraction of the rows from the first down to this one that is expected to be positive, with bounds.",
+  "expected positive so far": "Precision: the fraction of the rows from the first down to this one that is expected to be positive, with bounds. A what-if unless the fraction of U or tested rows are given.",
   "probability": "Estimated probability that this one row is positive; precision is about all rows down to it.",
   "expected false so far": "Expected number of false positives from the first row down to this one, with bounds.",
   "p-value": "Conformal p-value: fraction of known negatives that score at least as high as this row.",
