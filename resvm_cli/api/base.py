@@ -38,36 +38,26 @@ from sklearn.utils.validation import (
 )
 
 from resvm_cli import threads as parallel
-from resvm_cli.api.arguments import (
-    INVALID,
-    documented,
-    entry,
-    run_for,
-    seed_from,
-    shared_entries,
-)
-from resvm_cli.api.frames import (
-    ROLES,
-    column_names,
-    encoded_rows,
-    is_table,
-    refuse_lossy,
-    roles_from,
-)
+from resvm_cli.api.arguments import INVALID, documented, entry, run_for, seed_from, shared_entries
 from resvm_cli.api.matrices import (
     CLEAR_PAIRS,
+    ROLES,
     PathName,
     as_matrix,
+    column_names,
+    encoded_rows,
     find_classes,
     find_positive,
+    is_table,
     labeled_rows,
+    refuse_lossy,
     require_consistent,
     require_same_order,
+    roles_from,
     stacked,
 )
 from resvm_cli.data.encoding import ColumnRoles
 from resvm_cli.data.notes import notes_on_rows, unconverged
-from resvm_cli.data.pu_input import TrainingInput
 from resvm_cli.ensemble.decisions import Decisions, fitted_classes, unknown_probability
 from resvm_cli.ensemble.ensemble import Predictor
 from resvm_cli.ensemble.importance import FeatureImportance, feature_importance
@@ -162,7 +152,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             labeled = labeled_rows(
                 *(X, labels, label, self.negative_label, run),
                 unlabeled=unlabeled,
-                roles=TrainingInput(table=roles).for_kernel(params.kernel).table,
+                roles=roles,
                 kernel=params.kernel,
             )
             data = labeled.data(groups, params.data_scale, kernel=params.kernel, weights=weights)

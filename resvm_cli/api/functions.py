@@ -28,9 +28,15 @@ from resvm_cli.api.arguments import (
     shared_entries,
     table_entries,
 )
-from resvm_cli.api.frames import ROLES, Matrix, roles_from
-from resvm_cli.api.matrices import Label, PathName, choose_sets, labeled_rows
-from resvm_cli.data.pu_input import TrainingInput
+from resvm_cli.api.matrices import (
+    ROLES,
+    Label,
+    Matrix,
+    PathName,
+    choose_sets,
+    labeled_rows,
+    roles_from,
+)
 from resvm_cli.errors import DataError, ParameterError, warn_caller
 from resvm_cli.parameters import (
     RANKING_TABLE,
@@ -144,19 +150,9 @@ def tune(
             given = {"kernel": "tanimoto", **given}
         settings = SearchOptions(**tuning_settings(given))
         settings.check()
-        roles = TrainingInput(table=roles).for_kernel(settings.base.kernel).table
-        labeled = labeled_rows(
-            *(X, y, positive_label, negative_label, run),
-            unlabeled=unlabeled,
-            roles=roles,
-            kernel=settings.base.kernel,
-        )
-        data = labeled.data(
-            groups,
-            settings.base.data_scale,
-            kernel=settings.base.kernel,
-            weights=weights,
-        )
+        kernel, labels = settings.base.kernel, (positive_label, negative_label)
+        labeled = labeled_rows(X, y, *labels, run, unlabeled=unlabeled, roles=roles, kernel=kernel)
+        data = labeled.data(groups, settings.base.data_scale, kernel=kernel, weights=weights)
         found = tune_on(data, settings, run)
     warn_caller(run.warnings)
     return Tuning(found.params, [trial.record for trial in found.outcome.trials], tuple(run.notes))
@@ -307,7 +303,7 @@ def rank(
         labeled = labeled_rows(
             *(X, y, positive_label, negative_label, run),
             unlabeled=unlabeled,
-            roles=TrainingInput(table=roles).for_kernel(params.kernel).table,
+            roles=roles,
             known=None if stored is None else stored.encoding,
             kernel=kernel,
         )

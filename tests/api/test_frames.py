@@ -9,8 +9,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 import resvm_cli
-from resvm_cli.api.frames import FrameTable
-from resvm_cli.api.matrices import labeled_rows
+from resvm_cli.api.matrices import FrameTable, labeled_rows
 from resvm_cli.errors import DataError, ParameterError, ResultWarning
 from resvm_cli.run import Run
 from tests.commands.test_train import snapshot
