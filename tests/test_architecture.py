@@ -214,7 +214,7 @@ AIMS = {
     "options of inspect": 24,
 }
 LIMITS = {
-    "lines of the package": 25_050,
+    "lines of the package": 25_000,
     "modules": 85,
     "folders": 10,
     "lines of C": 2_900,

@@ -97,8 +97,13 @@ def inspect(
         content = {"model": model, "intact": True, **counts, **features, "manifest": manifest}
         print_json("inspect", content)
     elif features:
-        (listed_features,) = features.values()
-        print_data("".join(f"{line}\n" for line in _as_tsv(listed_features)))
+        (lines,) = features.values()
+        text = "\t".join(lines[0]) + "\n" if lines else ""
+        for line in lines:
+            cells = {name: repr(value) for name, value in line.items()}
+            cells["name"] = line["name"].replace("\t", " ").replace("\n", " ")
+            text += "\t".join(cells.values()) + "\n"
+        print_data(text)
     else:
         rows = [("model", model), *_contents(manifest, counts)]
         print_table("".join(f"{line}\n" for line in aligned(rows, left=(0, 1))))
@@ -145,16 +150,6 @@ def _weights(path: str, stored: StoredModel, names: list[str] | None) -> list[Fe
         }
         for feature, weight, deviation in weights
     ]
-
-
-def _as_tsv(features: list[Feature]) -> Iterator[str]:
-    """Yield a header and one line per feature."""
-    if features:
-        yield "\t".join(features[0])
-    for feature in features:
-        cells = {name: repr(value) for name, value in feature.items()}
-        cells["name"] = feature["name"].replace("\t", " ").replace("\n", " ")
-        yield "\t".join(cells.values())
 
 
 def _contents(manifest: dict[str, Any], counts: dict[str, int]) -> Iterator[tuple[str, str]]:

@@ -250,15 +250,14 @@ def predict_rows(
                 run.warn(note)
             for note in notes_on_prediction(rows.features):
                 run.note(note)
-    known = scorer.usual is not None
     return {
         "n_rows": n_rows,
         "n_positive": n_positive,
         "decision": scorer.rule,
         "threshold": scorer.threshold,
-        "n_unlike": n_unlike if known else None,
-        "notes": list(run.notes),
-        "fraction_unlike": n_unlike / n_rows if known else None,
+        "n_unlike": None if scorer.usual is None else n_unlike,
+        "notes": run.notes,
+        "fraction_unlike": None if scorer.usual is None else n_unlike / n_rows,
     }
 
 
@@ -388,7 +387,16 @@ class BlockScorer:
         from resvm_cli.data.predictions import PredictionBlock, format_block
 
         if self.model.ensemble.is_precomputed:
-            self._require_kernel_values(block)
+            from resvm_cli.svm import kernels
+
+            # LIBSVM requires serial numbers, which prediction ignores
+            unnumbered = np.setdiff1d(np.arange(len(block)), kernels.rows_with_serial(block.rows))
+            if len(unnumbered):
+                raise DataError(
+                    f"{self._location(block, unnumbered)}: the model has a precomputed kernel, but"
+                    " the row has no index 0",
+                    f"{kernels.ROW_FORMAT}; for prediction, any serial number will do",
+                )
         options, member_values = self.options, self.predictor.member_values(block.rows)
         decisions = self.predictor.decide(member_values)
         bad = np.flatnonzero(~np.isfinite(decisions.sums))
@@ -424,20 +432,6 @@ class BlockScorer:
         amounts = np.fmax.reduce(np.abs(member_values + self._rho), axis=1)
         unlike |= amounts < NEGLIGIBLE * np.fmax.reduce(np.abs(self._rho))
         return int(np.count_nonzero(unlike))
-
-    def _require_kernel_values(self, block: Block) -> None:
-        """Reject rows without a serial number, which LIBSVM requires but prediction ignores."""
-        import numpy as np
-
-        from resvm_cli.svm import kernels
-
-        unnumbered = np.setdiff1d(np.arange(len(block)), kernels.rows_with_serial(block.rows))
-        if len(unnumbered):
-            raise DataError(
-                f"{self._location(block, unnumbered)}: the model has a precomputed kernel, but the"
-                " row has no index 0",
-                f"{kernels.ROW_FORMAT}; for prediction, any serial number will do",
-            )
 
     def _location(self, block: Block, rows: IntArray) -> str:
         """Return the file and line of the first of these rows."""

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,9 +15,6 @@ from resvm_cli.cli.terminal import print_json, say_row
 from resvm_cli.cli.training_report import report
 from resvm_cli.errors import CommandLineError
 from resvm_cli.run import Share
-
-if TYPE_CHECKING:
-    from resvm_cli.tuning.learn import PartResult
 
 # The number of an array job's task, and the number of the first task. HyperQueue comes first,
 # because its workers are often tasks of another array job.
@@ -68,7 +64,17 @@ def train(
     - `resvm train -P pos.svm -U unl.svm --no-auto -o model`
     """
     explicit = explicit_options(context)
-    _check_together(explicit)
+    if task is not None:
+        for name in ("force", "resume"):
+            if name in explicit:
+                raise CommandLineError(
+                    f"--task and --{name} cannot be combined",
+                    "rerun the same command to resume an interrupted part",
+                )
+        if "output" not in explicit:
+            raise CommandLineError(
+                "--task requires -o: every part needs its own directory", "for example, -o part-3"
+            )
     from resvm_cli.tuning import learn as job
     from resvm_cli.tuning.choice import read_params
 
@@ -82,34 +88,15 @@ def train(
         with running.run(cluster) as run:
             part = job.train_share(source, params, share, output, run)
         if not running.quiet and part.first <= part.last:
-            _show_part(part)
+            members = f"{part.first} to {part.last} of {part.n_members}"
+            say_row("members", f"{members}, {part.n_trained} of them new")
+            say_row("part", part.part)
         if json:
             print_json("train", asdict(part))
         return
     with running.run(cluster) as run:
         result = job.train(source, params, output, run, force=force, resume=resume)
     report("train", result, json=json, quiet=running.quiet)
-
-
-def _check_together(explicit: set[str]) -> None:
-    """Reject options that cannot be combined, and tasks that would share an output path."""
-    if "task" not in explicit:
-        return
-    for name in sorted({"force", "resume"} & explicit):
-        raise CommandLineError(
-            f"--task and --{name} cannot be combined",
-            "rerun the same command to resume an interrupted part",
-        )
-    if "output" not in explicit:
-        raise CommandLineError(
-            "--task requires -o: every part needs its own directory", "for example, -o part-3"
-        )
-
-
-def _show_part(result: PartResult) -> None:
-    members = f"{result.first} to {result.last} of {result.n_members}"
-    say_row("members", f"{members}, {result.n_trained} of them new")
-    say_row("part", result.part)
 
 
 def parse_task(text: str, environment: Mapping[str, str] = os.environ) -> Share:

@@ -30,8 +30,6 @@ from resvm_cli.parameters import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from resvm_cli.tuning.candidates import SearchOptions
     from resvm_cli.tuning.search import SearchResult
 
@@ -99,7 +97,21 @@ def tune(
     if not running.quiet:
         show_tuning(result, chosen, train)
     if json:
-        print_tuning(result, output, train, run.notes)
+        winner = {
+            **result.outcome.best.record,
+            "edges": [in_options(edge) for edge in result.outcome.edges],
+            "extensions": result.outcome.extensions,
+        }
+        content = {
+            "directory": output,
+            "best": result.params,
+            "winner": winner,
+            "n_trials": len(result.outcome.trials),
+            "n_repeated": result.n_repeated,
+            "train": train,
+            "notes": run.notes,
+        }
+        print_json("tune", content)
 
 
 def show_tuning(result: SearchResult, tuning: SearchOptions, train: str) -> None:
@@ -112,7 +124,7 @@ def show_tuning(result: SearchResult, tuning: SearchOptions, train: str) -> None
         f" and {result.n_scored[1]:,} unlabeled rows"
         + (f"; {result.n_repeated:,} from an earlier run" if result.n_repeated else ""),
     )
-    for line in _table(result, metric):
+    for line in aligned(_best_trials(result, metric)):
         say(line)
     best, scores = result.outcome.best, result.outcome.best.scores
     assert scores is not None
@@ -164,8 +176,8 @@ def _described(params: dict[str, Any]) -> str:
     return kind + ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
 
 
-def _table(result: SearchResult, metric: str) -> list[str]:
-    """Return the ten best trials as lines of a table."""
+def _best_trials(result: SearchResult, metric: str) -> list[list[str]]:
+    """Return a table of the ten best trials."""
     from resvm_cli.tuning.space import AXIS_NAMES, WORDS
 
     trials = [trial for trial in result.outcome.trials if trial.scores is not None]
@@ -187,24 +199,4 @@ def _table(result: SearchResult, metric: str) -> list[str]:
                 f"{100 * trial.scores.fraction_positive:.3g}%",
             ]
         )
-    return aligned(rows)
-
-
-def print_tuning(result: SearchResult, output: str, train: str, notes: Sequence[str]) -> None:
-    """Print the result as versioned JSON on stdout."""
-    print_json(
-        "tune",
-        {
-            "directory": output,
-            "best": result.params,
-            "winner": {
-                **result.outcome.best.record,
-                "edges": [in_options(edge) for edge in result.outcome.edges],
-                "extensions": result.outcome.extensions,
-            },
-            "n_trials": len(result.outcome.trials),
-            "n_repeated": result.n_repeated,
-            "train": train,
-            "notes": list(notes),
-        },
-    )
+    return rows
