@@ -37,7 +37,8 @@ SHARED = {
     ),
     "y": (
         "array of labels",
-        "Rows with ``positive_label`` are known positives, all others are unlabeled.",
+        "Rows with ``positive_label`` are known positives, all others are unlabeled, as are those"
+        " without a label.",
     ),
     "positives": ("like X, optional", "Known positives, instead of X and y."),
     "unlabeled": ("like X, optional", "Unlabeled rows, with the same columns as ``positives``."),

@@ -46,13 +46,14 @@ from resvm_cli.api.matrices import (
     as_matrix,
     column_names,
     encoded_rows,
+    fill_labels,
     find_classes,
     find_positive,
     is_table,
     labeled_rows,
     refuse_lossy,
     require_consistent,
-    require_same_order,
+    require_labels,
     roles_from,
     stacked,
 )
@@ -290,8 +291,9 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         float
             From 0 to 1; 0.5 for a random order, nan if y has only one label.
         """
+        (other,) = self.classes_[self.classes_ != self.positive_label_]
+        y = fill_labels(y, self.positive_label_, self.negative_label, _plain(other))
         if self.negative_label is not None:  # known negatives count as unlabeled rows
-            (other,) = self.classes_[self.classes_ != self.positive_label_]
             y = np.where(np.asarray(y) == self.negative_label, other, np.asarray(y))
         return float(get_scorer("roc_auc")(self, X, y, sample_weight=sample_weight))
 
@@ -384,6 +386,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[Any, Any, Any, Any]:
         """Set what the data says; return the rows, their labels, that of P, and any U."""
         require_consistent(X)
+        require_labels(X, y)
         given = [X] if unlabeled is None else [X, unlabeled]
         if unlabeled is not None and y is not None:
             raise ParameterError("give either `y` or `unlabeled`, not both")
@@ -394,18 +397,20 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
                 return X, None, None, unlabeled
             if y is None:
                 raise ValueError("y is None, but fit requires y, or `unlabeled` rows")
-            rows, labels = X, column_or_1d(y, warn=True)
+            labels = fill_labels(y, self.positive_label, self.negative_label)
+            rows, labels = X, column_or_1d(labels, warn=True)
             assert_all_finite(labels, input_name="y")
         else:
             if unlabeled is not None:
                 n_pos, X = as_matrix(X).shape[0], stacked(*given)
                 y = (np.arange(X.shape[0]) < n_pos).astype(int)
-            rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            labels = fill_labels(y, self.positive_label, self.negative_label)
+            rows, labels = validate_data(self, X, labels, accept_sparse="csr", dtype=np.float64)
             refuse_lossy(X, "X")  # after scikit-learn's checks, which have their own messages
         refuse_lossy(y, "y")
-        require_same_order(X, y)
         self.classes_ = find_classes(labels, self.negative_label)
-        self.positive_label_ = find_positive(self.classes_, self.positive_label)
+        is_array = isinstance(y, np.ndarray) and column_names(X) is None
+        self.positive_label_ = find_positive(self.classes_, self.positive_label, is_array=is_array)
         if self.positive_label is None and self.classes_.tolist() in CLEAR_PAIRS:
             return rows, labels, None, None  # the engine warns if most rows are positive
         return rows, labels, _plain(self.positive_label_), None

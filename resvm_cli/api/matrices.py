@@ -84,6 +84,11 @@ def refuse_lossy(values: Any, name: str) -> None:
         )
 
 
+def require_rows(X: Matrix, name: str) -> None:
+    if 0 in getattr(X, "shape", ())[:1]:
+        raise DataError(f"{name} has no rows: 0 sample(s); at least one is needed")
+
+
 def column_names(X: Matrix) -> tuple[Any, ...] | None:
     """Return the column names of a DataFrame or an Arrow table, None for other matrices."""
     names = getattr(X, "column_names", None)  # Arrow; in a DataFrame, at most one column
@@ -107,6 +112,7 @@ class FrameTable(Table):
         else:
             columns = [frame[each].to_numpy() for each in names]
         self.columns = unique_column_names([*map(str, names)], name)
+        require_rows(frame, name)
         self.n_rows = len(frame)
         self._cells = [
             _cells(values, f"column '{each}' of {name}")
@@ -134,7 +140,7 @@ def _cells(column: Any, name: str) -> Column:
     if values.dtype.kind in "iu":  # kept exact
         return values
     if values.dtype.kind not in "bf":
-        cells = [None if _is_missing(cell) else cell for cell in values.tolist()]
+        cells = [None if is_missing(cell) else cell for cell in values.tolist()]
         kinds = {type(cell) for cell in cells} - {type(None)}
         if not kinds or not all(issubclass(kind, NUMBERS) for kind in kinds):
             return ["" if cell is None else str(cell) for cell in cells]
@@ -143,7 +149,7 @@ def _cells(column: Any, name: str) -> Column:
         return values.astype(np.float64)
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
     try:
         return cell is None or bool(cell != cell)
     except TypeError:  # pandas.NA
@@ -192,7 +198,8 @@ def as_matrix(X: Matrix, name: str = "X") -> Any:
 
 
 def require_consistent(X: Matrix, name: str = "X") -> None:
-    """Reject a sparse matrix whose indices do not fit its shape, which would crash scipy."""
+    """Reject no rows, and a sparse matrix that would crash scipy: its indices do not fit."""
+    require_rows(X, name)
     form = getattr(X, "format", None)
     try:
         if form == "coo":
@@ -231,7 +238,7 @@ def checked_names(name: str, values: Any, n_rows: int) -> list[str] | None:
 
 def _is_clear(labels: npt.NDArray[Any], negative_label: Label | None) -> bool:
     """Whether 1 can only mean positive: all other labels are 0, or all are -1."""
-    present = {value for value in labels.tolist() if value is not None and value == value}
+    present = {value for value in labels.tolist() if not is_missing(value)}
     others = {value for value in present if value != negative_label}
     return others in ({1}, {0, 1}, {-1, 1})
 
@@ -259,14 +266,19 @@ def find_classes(labels: npt.NDArray[Any], negative: Any) -> npt.NDArray[Any]:
         )
     classes = np.unique(others)
     if len(classes) < 2:
-        raise ValueError(f"y has only one class, {classes[0]!r}; two are needed")
+        raise ValueError(f"y has only one class, {classes.tolist()[0]!r}; two are needed")
     return classes
 
 
-def find_positive(classes: npt.NDArray[Any], chosen: Any) -> Any:
-    """Return the class that marks known positives: the chosen one, or else the larger."""
+def find_positive(classes: npt.NDArray[Any], chosen: Any, *, is_array: bool = True) -> Any:
+    """Return the class that marks known positives: the chosen one, or else the larger.
+
+    Text is not guessed, except in numpy arrays, because scikit-learn's ``check_estimator`` uses it.
+    """
     labels = classes.tolist()
     if chosen is None:
+        if not is_array and isinstance(labels[0], str):
+            raise _unknown_label("cannot tell which label marks known positives", classes)
         if labels not in CLEAR_PAIRS:
             text = (
                 f"{labels[1]!r} is taken as the label of known positives and {labels[0]!r} as"
@@ -283,11 +295,36 @@ def find_positive(classes: npt.NDArray[Any], chosen: Any) -> Any:
     return classes[labels.index(chosen)]
 
 
-def require_same_order(X: Matrix, y: Any) -> None:
-    """Reject a DataFrame and a Series whose indexes have the same labels in different orders.
+def fill_labels(y: Any, positive: Any, negative: Any, other: Any = None) -> Any:
+    """Return y with a label for its missing ones: that of unlabeled rows, or else 0 or text."""
+    array = np.asarray(y, object if isinstance(y, list) else None)
+    cells = array.tolist() if array.ndim == 1 else []
+    if not any(map(is_missing, cells)):
+        return y
+    if positive is None:
+        raise DataError(
+            "y has missing labels (NaN or None)",
+            "set `positive_label`; rows without a label are then unlabeled",
+        )
+    present = [cell for cell in cells if not is_missing(cell)]
+    is_text = any(isinstance(cell, str) for cell in present)
+    unused = ["unlabeled"] if is_text else [0, -1, 1]
+    others = [cell for cell in (*present, *unused) if cell not in (positive, negative)]
+    other = others[0] if other is None else other
+    filled = [other if is_missing(cell) else cell for cell in cells]
+    return np.array(filled, object if is_text else None)
+
+
+def require_labels(X: Matrix, y: Any) -> None:
+    """Reject a column name, and indexes of X and y with the same labels in different orders.
 
     If the labels differ, rows are matched by position, as in scikit-learn.
     """
+    if isinstance(y, str):
+        raise DataError(
+            f"y is a column name, '{y}'; expected the column itself",
+            f"pass X.drop(columns={y!r}) and X[{y!r}]",
+        )
     if not (hasattr(X, "iloc") and hasattr(y, "iloc")) or X.index.equals(y.index):
         return
     if Counter(X.index.tolist()) == Counter(y.index.tolist()):
@@ -444,9 +481,9 @@ def labeled_rows(
         frames = [FrameTable(each, name) for each, name in zip(given, names, strict=True)]
         sizes = [frame.n_rows for frame in frames]
         tables = encode_alike([RowInput.from_table(frame, roles) for frame in frames], known)
+        blocks = [list(table.blocks()) for table in tables]
         if known is None and (note := notes.remark_on_categories(tables[0])):
             run.note(note)
-        blocks = [list(table.blocks()) for table in tables]
         rows = Rows.concatenate([block.rows for each in blocks for block in each])
         kept = [np.arange(sum(map(len, each))) for each in blocks]
         kept = [table.rows_of_file(each) for table, each in zip(tables, kept, strict=True)]
@@ -466,12 +503,14 @@ def labeled_rows(
         positive = np.arange(n_rows) < sizes[0]
         negative = np.zeros(n_rows, bool)
     else:
+        require_labels(X, y)
         refuse_lossy(y, "y")
         labels = np.asarray(y)
+        if labels.dtype == object:  # pandas.NA cannot be compared
+            labels = np.frompyfunc(lambda cell: None if is_missing(cell) else cell, 1, 1)(labels)
         if labels.shape != (n_rows,):
             shape = "x".join(map(str, labels.shape))
             raise DataError(f"y has {shape} labels, but X has {n_rows:,} rows")
-        require_same_order(X, y)
         label, positive, negative = _read_labels(labels, label, negative_label)
     positive, negative = positive[numbers], negative[numbers]
     n_pos, n_unl = int(positive.sum()), int((~(positive | negative)).sum())
@@ -488,17 +527,14 @@ def _read_labels(
     for name, given in (("positive_label", label), ("negative_label", negative_label)):
         if given is not None and np.ndim(given):
             raise ParameterError(f"`{name}` must be one label, got {given!r}")
-    try:
-        if label is None:
-            if not _is_clear(labels, negative_label):
-                raise _unknown_label("cannot tell which label marks known positives", labels)
-            label = 1
-        positive = np.asarray(labels == label, bool)
-        negative = np.zeros(len(labels), bool)
-        if negative_label is not None:
-            negative = np.asarray(labels == negative_label, bool)
-    except TypeError:  # pandas.NA cannot be compared
-        raise DataError("y has missing values", "give unlabeled rows a label such as 0") from None
+    if label is None:
+        if not _is_clear(labels, negative_label):
+            raise _unknown_label("cannot tell which label marks known positives", labels)
+        label = 1
+    positive = np.asarray(labels == label, bool)
+    negative = np.zeros(len(labels), bool)
+    if negative_label is not None:
+        negative = np.asarray(labels == negative_label, bool)
     if not positive.any():
         raise _unknown_label(f"no row has {label!r}, the label of known positives", labels)
     if positive.all():

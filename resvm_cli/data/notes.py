@@ -162,7 +162,8 @@ def notes_on_rows(table: TableFeatures, owner: str) -> Iterator[str]:
     if table.n_dropped:
         shown = [*table.dropped, *(["..."] if table.n_dropped > len(table.dropped) else [])]
         why = f"missing values or invalid molecules: {', '.join(shown)}"
-        yield f"{table.n_dropped:,} rows were dropped because of {why}"
+        were = "row was" if table.n_dropped == 1 else "rows were"
+        yield f"{table.n_dropped:,} {were} dropped because of {why}"
     if table.unseen:
         counts = [
             f"{name} ({n_rows:,} row{'s' * (n_rows > 1)}, first '{text[:40]}')"

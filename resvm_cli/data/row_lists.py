@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -239,9 +240,9 @@ class RowIds:
             yield from self._missing(name, name_of(path), code)
         if self._lists and self._n_without_id:
             yield f"{name}: {self._n_without_id:,} rows without an id count as unlabeled"
-        named = list(filter(None, self.ids))
-        if n_repeated := len(named) - len(set(named)):
-            yield f"{name}: {n_repeated:,} ids repeat an earlier one"
+        counts = Counter(filter(None, self.ids))
+        if repeated := [row_id for row_id, count in counts.items() if count > 1]:
+            yield f"{name}: ids of more than one row: {listed(repeated, SHOWN)}"
 
     def _missing(self, name: str, file: str, code: int) -> Iterator[str]:
         """Yield a note on the ids of a list that no row has; reject a list of other ids."""

@@ -162,6 +162,22 @@ def test_tools_of_scikit_learn_agree_on_which_label_is_positive(rows, positive, 
     assert roc_auc_score(y, stacked.predict_proba(X)[:, column]) > 0.9
 
 
+def test_text_labels_of_a_table_are_not_guessed_and_may_be_missing(rows):
+    pandas = pytest.importorskip("pandas")
+    X, y = rows
+    frame = pandas.DataFrame({"a": X[:, 0], "where": np.where(X[:, 1] > 0, "here", "there")})
+    labels = pandas.Series(named(y, "hit", "no"))
+    for table in (frame, X):
+        with pytest.raises(ValueError, match="cannot tell which label marks known positives"):
+            fitted(table, labels)
+        model = fitted(table, labels.where(y == 1), positive_label="hit", n_models=3)
+        assert model.classes_.tolist() == ["hit", "unlabeled"]
+        assert model.score(table, labels.where(y == 1)) > 0.5
+        with pytest.raises(ValueError, match=r"X has no rows: 0 sample\(s\)"):
+            model.predict(table[:0])
+    assert "where (2 values)" in " ".join(fitted(frame, y, n_models=3).notes_)
+
+
 def test_a_label_that_is_not_there_is_refused(rows):
     X, y = rows
     stacking = StackingClassifier([("pu", RESVMClassifier(positive_label="hit"))])

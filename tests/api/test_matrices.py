@@ -126,8 +126,6 @@ def test_labels_of_which_either_may_be_positive_need_the_positive_one(labeled, l
 
 def test_labels_that_cannot_be_used_are_refused(labeled):
     X, y = labeled.X, labeled.y
-    missing = y.astype(object)
-    missing[3] = pytest.importorskip("pandas").NA
     for labels, given, message in (
         (y[:5], {}, "y has 5 labels, but X has 130 rows"),
         (np.ones(130), {}, "every row has the label 1; there are no unlabeled rows"),
@@ -140,11 +138,31 @@ def test_labels_that_cannot_be_used_are_refused(labeled):
         ),
         (y, {"label": 1, "negative_label": 0}, "every row is a known positive or negative"),
         (y, {"label": 1, "negative_label": 5}, "no row has 5, the label of known negatives"),
-        (missing, {}, "y has missing values\ngive unlabeled rows a label"),
-        (missing, {"label": 1}, "y has missing values\ngive unlabeled rows a label"),
+        ("status", {}, "y is a column name, 'status'; expected the column itself"),
     ):
         with pytest.raises(ValueError, match=message):
             read_labels(X, labels, **given)
+
+
+def test_rows_without_a_label_are_unlabeled(labeled):
+    nothing = pytest.importorskip("pandas").NA
+    for missing, label in ((None, "hit"), (nothing, "hit"), (float("nan"), 1), (nothing, 1)):
+        y = np.where(labeled.y == 1, np.array(label, object), missing)
+        np.testing.assert_array_equal(read_labels(labeled.X, y, label).positive, labeled.y == 1)
+        other = "unlabeled" if label == "hit" else 0
+        for form in (y, list(y)):
+            assert set(matrices.fill_labels(form, label, None)) == {label, other}
+    assert matrices.fill_labels([1, 0, None], 1, 0).tolist() == [1, 0, -1]
+    assert matrices.fill_labels(["a", "b", None], "a", None).tolist() == ["a", "b", "b"]
+    with pytest.raises(ValueError, match=r"^y has missing labels .*\nset `positive_label`"):
+        matrices.fill_labels([1, 0, None], None, None)
+
+
+def test_no_rows_are_refused(labeled):
+    frame = pytest.importorskip("pandas").DataFrame(labeled.X[:, :3], columns=list("abc"))
+    for X in (labeled.X, frame):
+        with pytest.raises(ValueError, match=r"X has no rows: 0 sample\(s\)"):
+            read_labels(X[:0], labeled.y[:0], 1)
 
 
 def test_any_two_labels_of_an_estimator_will_do_and_the_larger_is_positive():
@@ -159,10 +177,14 @@ def test_any_two_labels_of_an_estimator_will_do_and_the_larger_is_positive():
         with pytest.warns(UserWarning, match=message) as caught:
             assert matrices.find_positive(classes, None) == names[1]
         assert caught[0].filename == __file__
+    with pytest.raises(
+        ValueError, match=r"cannot tell which label .*\n.* 'a', 'b'; set `positive_"
+    ):
+        matrices.find_positive(np.array(["a", "b"]), None, is_array=False)
 
 
 def test_one_label_or_three_of_an_estimator_are_refused():
-    with pytest.raises(ValueError, match="one class"):
+    with pytest.raises(ValueError, match=r"one class, 1\.0; two"):
         matrices.find_classes(np.ones(9), None)
     with pytest.raises(ValueError, match="Only binary classification"):
         matrices.find_classes(np.arange(9) % 3, None)

@@ -118,7 +118,7 @@ def test_an_id_of_two_rows_is_refused_with_both_lines(folder):
 def test_repeated_ids_that_are_not_listed_are_remarked_on(folder):
     write_svm(folder / "all.svm", FEATURES, comments=[*NAMES[:10], "gene-9", *NAMES[11:]])
     with opened(folder) as found:
-        assert any("1 ids repeat an earlier one" in note for note in found.notes)
+        assert any("ids of more than one row: gene-9" in note for note in found.notes)
 
 
 def test_an_id_listed_twice_is_refused_with_its_line(folder):
