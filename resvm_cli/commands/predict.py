@@ -173,7 +173,7 @@ def predict(
     if table.missing == "drop":
         raise CommandLineError(
             "--missing drop cannot be used here: every row is predicted",
-            "fill in missing values: --missing zero",
+            "fill in missing values (--missing zero), and leave out invalid molecules",
         )
     if table.id_column is not None:
         options = PredictOptions(**{**vars(options), "ids": True})

@@ -42,7 +42,7 @@ POSITIVE, UNLABELED, NEGATIVE = 1, 0, -1  # the set that a row belongs to
 KEPT_NONZEROS = 1 << 22
 READING_THREADS = 2
 SHOWN_LABELS = 20
-MAX_SHOWN, MAX_TEXTS = 5, 3  # columns beside a ranking, of which texts that are no features
+MAX_SHOWN, MAX_TEXTS = 5, 3  # columns beside a ranking, of which texts
 
 
 class PUFiles(PUData):
@@ -460,10 +460,10 @@ class PUFiles(PUData):
         if names or not self._tables:
             return list(names)
         table = self._tables[0]
-        texts = [column.name for column in table.map.columns if column.kind == "morgan"]
-        texts = [*texts, *table.excluded][:MAX_TEXTS]
+        texts = [column.name for column in table.map.columns if column.kind != "number"]
         features = [name.partition("=")[0] for name in important]
-        ranked = dict.fromkeys([*texts, *features, *(column.name for column in table.map.columns)])
+        others = [*(column.name for column in table.map.columns), *table.excluded]
+        ranked = dict.fromkeys([*texts[:MAX_TEXTS], *features, *others])
         return [name for name in ranked if name in table.table.columns][:MAX_SHOWN]
 
     def texts(self, numbers: IntArray, names: Sequence[str]) -> dict[str, list[str]]:

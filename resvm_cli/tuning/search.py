@@ -289,7 +289,7 @@ def settle_scaling(data: PUData, params: Params, run: Run) -> None:
     run.note(
         "the features are on different scales: the out-of-bag ROC AUC of P against U is"
         f" {scores[0]:.4f} with `scale={learned.kind!r}`, {scores[1]:.4f} without;"
-        f" they are {'scaled' if helps else 'not scaled'}"
+        f" they are {'scaled' if helps else 'not scaled, unless a setting has its own scaling'}"
     )
 
 

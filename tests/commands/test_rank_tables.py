@@ -10,6 +10,7 @@ import pytest
 from resvm_cli.data import delimited
 from resvm_cli.data.encoding import ColumnRoles
 from resvm_cli.data.pu_input import TrainingInput
+from resvm_cli.data.pufiles import PUFiles
 from resvm_cli.errors import DataError
 from resvm_cli.parameters import Params, RankingParameters
 from resvm_cli.ranking.pipeline import rank
@@ -98,3 +99,11 @@ def test_only_tables_can_be_annotated(tmp_path):
     with pytest.raises(DataError, match="`annotate` needs a table"):
         rank(source, CHOICE, wanted, Run())
     assert not (tmp_path / "a.csv").exists()
+
+
+def test_columns_beside_a_ranking_are_texts_then_what_matters_then_what_is_unused(tmp_path):
+    rows = [[*row, f"2020-01-{1 + number % 28:02}"] for number, row in enumerate(ROWS)]
+    write(tmp_path / "t.csv", rows, [*NAMES, "seen"])
+    source = TrainingInput(data=str(tmp_path / "t.csv"), table=reading())
+    with PUFiles(source, Run()) as data:
+        assert data.own_columns((), ["b", "a"]) == ["site", "b", "a", "last", "seen"]
