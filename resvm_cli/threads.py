@@ -26,8 +26,6 @@ from resvm_cli.errors import MachineError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-First = TypeVar("First")
-Second = TypeVar("Second")
 
 # Waiting without a timeout would block signals on some platforms.
 WAIT_SECONDS = 0.5
@@ -122,15 +120,6 @@ def run(
 ) -> Iterator[Result]:
     """Yield results in the order of the tasks; ``tick`` is called periodically while waiting."""
     return stream(function, tasks, lambda: min(workers, len(tasks)), tick)
-
-
-def both(
-    first: Callable[[], First], second: Callable[[], Second], workers: int
-) -> tuple[First, Second]:
-    """Call two functions, at the same time if there are two workers."""
-    calls: list[Callable[[], Any]] = [first, second]
-    one, two = run(lambda call: call(), calls, workers)
-    return one, two
 
 
 def stream(

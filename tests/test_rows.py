@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from resvm_cli import rows as dataset
 from resvm_cli.errors import DataError
-from resvm_cli.rows import DataSummary, Rows, quantiles, variance
+from resvm_cli.rows import DataSummary, Rows, variance
 
 RNG = np.random.default_rng(1)
 DENSE = np.round(RNG.standard_normal((40, 6)), 3) * (RNG.random((40, 6)) < 0.5)
@@ -81,17 +81,6 @@ def test_sums_of_contents_differ_where_rows_do():
     both = Rows.concatenate([rows, swapped, moved])
     sums = both._content_sums()
     assert len(set(sums.tolist())) == len(set(both.content_keys()))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50),
-    st.lists(st.floats(0, 1), max_size=4),
-)
-def test_quantiles_are_numpys(numbers, shares):
-    values = np.array(numbers)
-    expected = [float(np.quantile(values, share)) for share in shares]
-    assert quantiles(values, shares) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def summarized(rows: Rows, cuts: list[int]) -> DataSummary:

@@ -423,13 +423,3 @@ except MachineError as error:
 def test_a_thread_that_died_is_not_waited_for(feeder):
     ran = run(script_command(DEAD.format(feeder=feeder)), patience=60)
     assert (ran.code, ran.out, ran.err) == (0, b"out of memory\n", "")
-
-
-def test_both_functions_are_called_at_the_same_time_if_there_are_two_workers():
-    meeting = threading.Barrier(2, timeout=60)
-    assert sorted(parallel.both(meeting.wait, meeting.wait, 2)) == [0, 1]
-
-
-def test_one_worker_calls_both_functions_in_turn():
-    called = []
-    assert parallel.both(lambda: called.append(1), lambda: list(called), 1) == (None, [1])

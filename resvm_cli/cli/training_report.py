@@ -77,7 +77,7 @@ def _setting(plan: SettingPlan) -> list[tuple[str, str]]:
 
 def _kernel(kernel: Kernel) -> str:
     described: str = kernel.name
-    if kernel.uses_gamma:
+    if "gamma" in kernel.parameters:
         described += f", gamma {kernel.gamma!r}"
     if "coef0" in kernel.parameters:
         described += f", coef0 {kernel.coef0:g}"
@@ -93,7 +93,7 @@ def _committee(plan: Plan) -> list[tuple[str, str]]:
         ("members", f"{plan.n_models} from {len(plan.settings)} settings, pooled by weight:"),
     ]
     for each in plan.settings:
-        gamma = f", gamma {each.kernel.gamma:.3g}" if each.kernel.uses_gamma else ""
+        gamma = f", gamma {each.kernel.gamma:.3g}" if "gamma" in each.kernel.parameters else ""
         rows.append(
             (
                 f"{each.weight:.3f}",

@@ -15,7 +15,7 @@ import numpy as np
 from resvm_cli.errors import ModelError
 from resvm_cli.parameters import RULE_NAMES, MethodName, RuleName
 from resvm_cli.records import dataclass
-from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct, quantiles
+from resvm_cli.rows import BoolArray, FloatArray, IntArray, distinct, quantile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -245,8 +245,10 @@ def usual_range(known: FloatArray, unlabeled: FloatArray) -> tuple[float, float]
     """Return the range of out-of-bag values without each set's tails; None if there are too few."""
     if min(len(known), len(unlabeled)) < MIN_FOR_RANGE:
         return None
-    tails = [quantiles(each, [TAIL, 1 - TAIL]) for each in (known, unlabeled)]
-    return min(low for low, _ in tails), max(high for _, high in tails)
+    low, high = (
+        [float(quantile(each, tail)) for each in (known, unlabeled)] for tail in (TAIL, 1 - TAIL)
+    )
+    return min(low), max(high)
 
 
 HEADER = "set\trow\tdecision_value\tmean_value\tmembers"

@@ -8,7 +8,6 @@ centered on the exact value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,7 +16,7 @@ import numpy as np
 from resvm_cli import randomness
 from resvm_cli.metrics.ranking import Confusion, ScoredLabels
 from resvm_cli.records import dataclass
-from resvm_cli.rows import FloatArray
+from resvm_cli.rows import FloatArray, quantile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,21 +40,6 @@ class Interval:
     value: float
     low: float
     high: float
-
-
-def quantile(values: FloatArray, fraction: float, *, weibull: bool = False) -> FloatArray:
-    """Return a quantile along the first axis, bit-for-bit equal to that of np.quantile.
-
-    With ``weibull``, the k-th of n values is the k / (n + 1) quantile, not the (k - 1) / (n - 1)
-    quantile. np.quantile would import numpy.ma, which slows down short runs.
-    """
-    last = len(values) - 1
-    position = (last + 1) * fraction + fraction - 1 if weibull else last * fraction
-    below, above = (min(max(math.floor(position) + step, 0), last) for step in (0, 1))
-    ordered = np.partition(values, [below, above, last], axis=0)
-    low, high, part = ordered[below], ordered[above], position - math.floor(position)
-    found = low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)
-    return np.where(np.isnan(ordered[last]), np.nan, found)
 
 
 def clopper_pearson(count: int, total: int) -> Interval:

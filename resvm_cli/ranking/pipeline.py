@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 
@@ -218,7 +219,8 @@ def rank_on(
             listing = rank_rows(ids[n_pos:], unlabeled, known=False, first=n_pos, workers=others)
         return listing, audited
 
-    classes, (listing, audited) = parallel.both(fitted, listed, workers)
+    calls: list[Callable[[], Any]] = [fitted, listed]  # at the same time, if there are two workers
+    classes, (listing, audited) = parallel.run(lambda call: call(), calls, workers)
     if audited is not None:
         audited = add_estimates(audited, classes, known=True)
     if listing is None:

@@ -155,7 +155,7 @@ def parse_members(
             ) from None
     for section in sections:
         weighted = {member.weights is not None for member in members[section.columns]}
-        if len(weighted) > 1 or (True in weighted and not section.kernel.uses_gamma):
+        if len(weighted) > 1 or (True in weighted and "gamma" not in section.kernel.parameters):
             raise ModelError("members: unexpected or missing feature weights", TRAIN_AGAIN)
     pool = _parse_lines(lines)
     if sections[0].kernel.is_precomputed and (wrong := wrong_serials(pool)):

@@ -91,10 +91,6 @@ class Kernel:
         """The names of the parameters that the kernel uses."""
         return PARAMETERS.get(self.name, ())
 
-    @property
-    def uses_gamma(self) -> bool:
-        return "gamma" in self.parameters
-
     def description(self) -> dict[str, Any]:
         """Return the kernel's entry in the manifest: its name and the parameters it uses."""
         return {"name": self.name} | {name: getattr(self, name) for name in self.parameters}
@@ -287,14 +283,9 @@ def precomputed_matrix(rows: Rows) -> FloatArray:
     values[rows.row_numbers[known], column[known]] = rows.values[known]
     # in row-major order, as the solver expects
     values = np.ascontiguousarray(values[:, columns.places(numbers.astype(np.int32))])
-    _require_symmetry(values, numbers)
-    return values
-
-
-def _require_symmetry(values: FloatArray, numbers: IntArray) -> None:
     differences = np.abs(values - values.T)
     if differences.max(initial=0.0) <= ASYMMETRY * np.abs(values).max(initial=0.0):
-        return
+        return values
     one, other = np.unravel_index(int(differences.argmax()), values.shape)
     raise DataError(
         f"the kernel values are not symmetric: row {numbers[one]} has {values[one, other]:g} at"

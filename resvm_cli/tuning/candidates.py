@@ -151,7 +151,7 @@ def informed_settings(base: Params, *, quantiles: bool = False) -> tuple[Relativ
     untuned = RelativeSetting(*_USUAL, 1.0, 1.0)
     if kernel.uses_distances:
         found = _near_and_linear(kernel, quantiles=quantiles)
-    elif kernel.uses_gamma:
+    elif "gamma" in kernel.parameters:
         pairs = itertools.product(_GAMMAS, (1.0, 10.0, 100.0))
         found = [
             *(RelativeSetting(*_USUAL, gamma, 1.0) for gamma in _GAMMAS),

@@ -134,16 +134,7 @@ def checked(content: dict[str, Any], path: str, method: str | None) -> dict[str,
             f"{path}: has format {content.get('format')!r}, but this version reads {FORMAT}",
             "use the version of resvm that wrote it",
         )
-    _check(path, content)
-    if method is not None and method != content["method"]:
-        raise ParameterError(
-            f"{path} contains parameters for {content['method']}, not {method}",
-            "leave `method` out",
-        )
-    return content
 
-
-def _check(path: str, content: dict[str, Any]) -> None:
     def require(holds: bool, name: str, value: Any) -> None:
         if not holds:
             raise DataError(f"{path}: invalid {name} {str(value)[:100]!r}", "run tune again")
@@ -176,6 +167,12 @@ def _check(path: str, content: dict[str, Any]) -> None:
             METHOD_TABLE["feature_weights"].convert(weights)
         except ParameterError:
             require(False, "feature_weights", weights)
+    if method is not None and method != content["method"]:
+        raise ParameterError(
+            f"{path} contains parameters for {content['method']}, not {method}",
+            "leave `method` out",
+        )
+    return content
 
 
 def data_scale(settings: Sequence[Mapping[str, Any]]) -> Any:

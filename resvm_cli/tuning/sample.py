@@ -210,15 +210,13 @@ class KernelTrainer:
                         parts.append(_support(solved, line, piece))
                     except SolverError as error:
                         found[line] = error
-        lines = values if rows is None else self._lines_of(values, rows)
+        lines = values
+        if rows is not None:
+            if self._lines is None or self._lines[0] is not rows:  # cached for the bags of a fold
+                self._lines = rows, np.take(values, rows, axis=1)
+            lines = self._lines[1]
         for parts in found:
             yield _values(parts, lines) if isinstance(parts, list) else parts
-
-    def _lines_of(self, values: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the kernel values between all rows and ``rows``, cached for the bags of a fold."""
-        if self._lines is None or self._lines[0] is not rows:
-            self._lines = rows, np.take(values, rows, axis=1)
-        return self._lines[1]
 
     def _from_bags(
         self, ensembles: Sequence[Sequence[Problem]], rows: IntArray | None
@@ -322,13 +320,6 @@ class TuningSample:
         """The number of rows of U and known negatives."""
         return len(self.kernels.unlabeled)
 
-    def largest_bag(self, settings: SearchOptions) -> int:
-        """Return the largest number of rows that a bag can have, even after ranges are extended."""
-        candidates = [self.space(settings).largest(extended=not settings.no_extend)]
-        if settings.search == "informed":
-            candidates = self.informed(settings)
-        return max(self.plan(candidate, settings).bag_size for candidate in candidates)
-
     def plan(
         self,
         candidate: Candidate,
@@ -374,7 +365,11 @@ def within_memory(data: PUData, sample: TuningSample, settings: SearchOptions, r
     """Return the run with as many threads as the memory at hand allows."""
     kernels = sample.kernels
     held = held_bytes(data, len(kernels.positives), len(kernels.unlabeled))
-    bag = sample.largest_bag(settings)
+    # the largest bag that a candidate can have, even after ranges are extended
+    candidates = [sample.space(settings).largest(extended=not settings.no_extend)]
+    if settings.search == "informed":
+        candidates = sample.informed(settings)
+    bag = max(sample.plan(candidate, settings).bag_size for candidate in candidates)
     by_libsvm = settings.base.solver == "libsvm"
     per_thread = bag_bytes(data, bag, by_libsvm)
     if kernels.shares_kernels:

@@ -146,7 +146,14 @@ def parse_axis(name: str, text: str) -> Axis:
             raise _range_error(name, text, "a value is listed twice")
         values = tuple(sorted(listed))
         axis = Axis(name, values[0], values[-1], log, values if len(values) > 1 else ())
-    _check(axis, text)
+    if name != "coef0" and axis.low <= 0:
+        raise _range_error(name, text, "values must be positive")
+    if axis.log and axis.low <= 0:
+        raise _range_error(name, text, "a logarithmic range must be positive")
+    if name in WHOLE_AXES and any(
+        value != round(value) for value in (axis.low, axis.high, *axis.values)
+    ):
+        raise _range_error(name, text, "values must be integers")
     return axis
 
 
@@ -166,17 +173,6 @@ def _number(name: str, text: str, part: str) -> float:
         hint = "write a list 1,10 or a range 1..10[:log]"
         raise _range_error(name, text, f"'{part}' is not a number", hint)
     return value
-
-
-def _check(axis: Axis, text: str) -> None:
-    if axis.name != "coef0" and axis.low <= 0:
-        raise _range_error(axis.name, text, "values must be positive")
-    if axis.log and axis.low <= 0:
-        raise _range_error(axis.name, text, "a logarithmic range must be positive")
-    if axis.name in WHOLE_AXES and any(
-        value != round(value) for value in (axis.low, axis.high, *axis.values)
-    ):
-        raise _range_error(axis.name, text, "values must be integers")
 
 
 @dataclass(frozen=True)
