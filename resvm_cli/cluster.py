@@ -138,7 +138,6 @@ def connected(address: str, timeout: float, note: Note = lambda text: None) -> I
 
 
 def _started(call: Callable[[], Any]) -> futures.Future[Any]:
-    """Start a call in a thread of its own."""
     return futures.ThreadPoolExecutor(1).submit(call)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
 
 import typer
 
@@ -87,12 +86,12 @@ def train(
         share = parse_task(task)
         with running.run(cluster) as run:
             part = job.train_share(source, params, share, output, run)
-        if not running.quiet and part.first <= part.last:
-            members = f"{part.first} to {part.last} of {part.n_members}"
-            say_row("members", f"{members}, {part.n_trained} of them new")
-            say_row("part", part.part)
+        if not running.quiet and part["first"] <= part["last"]:
+            members = "{first} to {last} of {n_members}, {n_trained} of them new"
+            say_row("members", members.format(**part))
+            say_row("part", part["part"])
         if json:
-            print_json("train", asdict(part))
+            print_json("train", part)
         return
     with running.run(cluster) as run:
         result = job.train(source, params, output, run, force=force, resume=resume)

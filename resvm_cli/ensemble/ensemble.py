@@ -232,7 +232,6 @@ class _ScoredPart:
         return cls(ensemble, _scorer(ensemble, pool, uses, columns, dense))
 
     def fill(self, rows: Rows, values: FloatArray) -> None:
-        """Write the value of each member on each row, rows x members."""
         rho = np.array([member.rho for member in self.ensemble.members])
         step = self.scorer.rows_at_once
         for start in range(0, len(rows), step):
@@ -316,7 +315,6 @@ def _taken(rows: Rows, numbers: IntArray) -> Rows:
 
 
 def _by_kernel(ensemble: Ensemble, uses: SupportIndex) -> list[tuple[Kernel, SupportIndex]]:
-    """Return the support index of each kernel's members."""
     kernels = list(dict.fromkeys(section.kernel for section in ensemble.sections))
     if len(kernels) == 1:
         return [(kernels[0], uses)]

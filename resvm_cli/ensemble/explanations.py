@@ -96,30 +96,27 @@ class Explainer:
             row = rows.slice(number, number + 1)
             shares, constant = self._weights_of(unseen[number])
             constant -= float((shares * self._rho).sum())
-            if unseen[number].any():
-                yield self._explained(row, shares, constant, most)
-            else:
+            if not unseen[number].any():
                 yield Explanation(np.nan, np.nan, 0.0, 0.0, 0.0, (), (), ())
-
-    def _explained(self, row: Rows, shares: FloatArray, constant: float, most: int) -> Explanation:
-        totals = [0.0, 0.0, 0.0]
-        found: list[list[tuple[IntArray, FloatArray]]] = [[], [], []]
-        for terms, members in self._terms:
-            if shares[members].any():
-                for kind, numbers, amounts in terms.of_row(row, shares[members]):
-                    totals[kind] += float(amounts.sum())
-                    found[kind].append((numbers, amounts))
-        of_p, of_u, of_features = totals
-        return Explanation(
-            constant + of_p + of_u + of_features,
-            constant,
-            of_p,
-            of_u,
-            of_features,
-            _largest(found[POSITIVE], most),
-            _largest(found[UNLABELED], most, -1.0),
-            _largest(found[FEATURE], most, 0.0),
-        )
+                continue
+            totals = [0.0, 0.0, 0.0]
+            found: list[list[tuple[IntArray, FloatArray]]] = [[], [], []]
+            for terms, members in self._terms:
+                if shares[members].any():
+                    for kind, numbers, amounts in terms.of_row(row, shares[members]):
+                        totals[kind] += float(amounts.sum())
+                        found[kind].append((numbers, amounts))
+            of_p, of_u, of_features = totals
+            yield Explanation(
+                constant + of_p + of_u + of_features,
+                constant,
+                of_p,
+                of_u,
+                of_features,
+                _largest(found[POSITIVE], most),
+                _largest(found[UNLABELED], most, -1.0),
+                _largest(found[FEATURE], most, 0.0),
+            )
 
     def _weights_of(self, unseen: BoolArray) -> tuple[FloatArray, float]:
         """Return each member's weight in the mean, and the constant due to standardization."""
@@ -177,7 +174,16 @@ class _RowTerms:
         amounts = np.zeros((2, len(self._pool)))  # amounts[0] for P, amounts[1] for U
         for kernel, members in self._kernels():
             own = members[self._member]
-            values = self._kernel_values(kernel, row)
+            if kernel.uses_distances:
+                distances = distances_to(row, self._placed, self._columns, kernel)
+                values = exp_in_place(-kernel.gamma * distances)
+            else:
+                looked_up = self._columns.looked_up(row)
+                values = self._matrix.products(*looked_up, minimum=kernel.uses_minimum)
+                if not kernel.is_precomputed:
+                    norms = kernel.norms(self._pool), kernel.norms(row)
+                    values = kernel.values(values, *norms)
+                values = np.ascontiguousarray(values[:, 0])
             for line, chosen in zip(
                 amounts, (own & self._positive, own & ~self._positive), strict=True
             ):
@@ -187,24 +193,12 @@ class _RowTerms:
             yield kind, self._numbers[kind], amounts[kind]
 
     def _kernels(self) -> Iterator[tuple[Kernel, BoolArray]]:
-        """Yield each kernel with a mask of the members that use it."""
         sections = self._ensemble.sections
         for kernel in dict.fromkeys(section.kernel for section in sections):
             members = np.zeros(len(self._ensemble.members), bool)
             for section in sections:
                 members[section.columns] |= section.kernel == kernel
             yield kernel, members
-
-    def _kernel_values(self, kernel: Kernel, row: Rows) -> FloatArray:
-        """Return the kernel values of one row with each row of the pool."""
-        if kernel.uses_distances:
-            distances = distances_to(row, self._placed, self._columns, kernel)
-            return exp_in_place(-kernel.gamma * distances)
-        products = self._matrix.products(*self._columns.looked_up(row), minimum=kernel.uses_minimum)
-        if kernel.is_precomputed:
-            return products[:, 0]
-        values = kernel.values(products, kernel.norms(self._pool), kernel.norms(row))
-        return np.ascontiguousarray(values[:, 0])
 
 
 class _FeatureTerms:

@@ -131,7 +131,6 @@ def _candidates(rows: Rows, n_pos: int, run: Run) -> IntArray:
 
 
 def _dense(rows: Rows, features: IntArray) -> FloatArray:
-    """Return these features of the rows as a matrix."""
     place = Columns(features.astype(np.int32)).places(rows.indices)
     matrix = np.zeros((len(rows), len(features)))
     matrix[rows.row_numbers[place >= 0], place[place >= 0]] = rows.values[place >= 0]
@@ -197,7 +196,6 @@ class _Permuted:
     def _changed(
         self, group: IntArray, before: FloatArray, after: FloatArray, moved: IntArray
     ) -> FloatArray:
-        """Return the new decision values of the rows in which a feature changed."""
         products, norms = self._products.take(moved, axis=1), self._norms[moved]
         for column, old, new in zip(self._support[:, group].T, before.T, after.T, strict=True):
             if self._kernel.uses_minimum:

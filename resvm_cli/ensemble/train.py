@@ -200,7 +200,10 @@ def fit(
     def tick() -> None:
         on_members(len(members))
 
-    batches = _batches(problems, run.workers())
+    # large enough to be worth dispatching, yet numerous enough to keep all workers busy
+    bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
+    size = max(1, min(BATCH_ROWS // bag_size, len(problems) // (MIN_BATCHES * run.workers())))
+    batches = [problems[at : at + size] for at in range(0, len(problems), size)]
 
     def name(number: int) -> str:
         batch = batches[number]
@@ -213,13 +216,6 @@ def fit(
             converged.append(solution.converged)
         tick()
     return Ensemble(sections, pool.rows(), members, single, trainer.scalings), tuple(converged)
-
-
-def _batches(problems: Sequence[Problem], workers: int) -> list[Sequence[Problem]]:
-    """Split problems into batches that are large enough for a task but keep all workers busy."""
-    bag_size = len(problems[0].positive) + len(problems[0].unlabeled)
-    size = max(1, min(BATCH_ROWS // bag_size, len(problems) // (MIN_BATCHES * workers)))
-    return [problems[at : at + size] for at in range(0, len(problems), size)]
 
 
 class TrainedMember(NamedTuple):

@@ -71,7 +71,10 @@ class ScoredLabels:
 
     def merged(self, n_blocks: int) -> ScoredLabels:
         """Merge neighboring blocks into at most this many with similar numbers of positives."""
-        return self._joined(self.edges(n_blocks))
+        if len(self.thresholds) <= n_blocks:
+            return self
+        group = np.floor((self.tp - self.positives) * (n_blocks / self.n_positives))
+        return self._joined(np.flatnonzero(np.append(True, group[1:] != group[:-1])))
 
     def graded(self, n_blocks: int) -> ScoredLabels:
         """Merge into at most this many blocks, spread over recall, false positives and depth.
@@ -100,13 +103,6 @@ class ScoredLabels:
             tied + above - first,
             self.below,
         )
-
-    def edges(self, n_blocks: int) -> IntArray:
-        """Return the first block of each group, for at most ``n_blocks`` groups of neighbors."""
-        if len(self.thresholds) <= n_blocks:
-            return np.arange(len(self.thresholds))
-        group = np.floor((self.tp - self.positives) * (n_blocks / self.n_positives))
-        return np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
 
     @cached_property
     def n_positives(self) -> FloatArray:

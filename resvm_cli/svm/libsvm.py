@@ -90,7 +90,15 @@ class SolverLibrary:
     ) -> None:
         """Load the functions with this prefix; ``print_function`` receives the solver's output."""
         self.name = name
-        self.path = _shared_object(name)
+        package = name.lower()
+        folders = map(escape, _folders(package))
+        paths = [path for folder in folders for path in sorted(glob(join(folder, "clib*")))]
+        if not paths:
+            raise SolverError(
+                f"{name}'s shared object is missing",
+                f"reinstall it: pip install {package}-official",
+            )
+        self.path = paths[0]
         self.functions = ctypes.CDLL(self.path)
         self._print_function = print_function  # kept alive, because the solver has a pointer to it
         given = [POINTER(problem), POINTER(parameter)]
@@ -125,17 +133,6 @@ class SolverLibrary:
             yield model.contents
         finally:
             self._free(byref(model))
-
-
-def _shared_object(name: str) -> str:
-    package = name.lower()
-    folders = _folders(package)
-    paths = [path for folder in folders for path in sorted(glob(join(escape(folder), "clib*")))]
-    if not paths:
-        raise SolverError(
-            f"{name}'s shared object is missing", f"reinstall it: pip install {package}-official"
-        )
-    return paths[0]
 
 
 def fields(*groups: tuple[Any, str]) -> list[tuple[str, Any]]:

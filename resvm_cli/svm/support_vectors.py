@@ -138,7 +138,6 @@ class Pool:
         block: Rows,
         sums: FloatArray,
     ) -> None:
-        """Add the contributions of these support vectors to the sums, given their products."""
         kernel, norms = users.kernel, self._norms[numbers]
         if inexact:
             kernel.exponents(values, norms, query)

@@ -76,17 +76,6 @@ class TrainResult:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class PartResult:
-    """The part that was written; if it has no members, ``last`` is below ``first``."""
-
-    part: str  # its path
-    first: int
-    last: int
-    n_trained: int  # all other members already existed
-    n_members: int  # in the complete model
-
-
 def train(
     source: TrainingInput,
     params: Params,
@@ -256,8 +245,8 @@ def complete(
 
 def train_share(
     source: TrainingInput, params: Params, share: Share, target: str, run: Run
-) -> PartResult:
-    """Train some members of a model and save them as a part; existing members are kept."""
+) -> dict[str, Any]:
+    """Train some members of a model into a part; existing members are kept. Describe the part."""
     check(source, params)
     check_part_target(target)
     if params.searched:
@@ -273,7 +262,13 @@ def train_share(
                 f"nothing to do for task {share}: there are more tasks than members"
                 f" ({plan.n_models})"
             )
-    return PartResult(target, members.start, members.stop - 1, n_trained, plan.n_models)
+    return {
+        "part": target,
+        "first": members.start,
+        "last": members.stop - 1,  # below ``first`` if the part has no members
+        "n_trained": n_trained,
+        "n_members": plan.n_models,  # in the complete model
+    }
 
 
 def open_part(
@@ -325,7 +320,6 @@ def train_missing(
 
 
 def _batches(numbers: Sequence[int], length: int) -> Iterator[range]:
-    """Split the numbers into ranges of consecutive numbers, each at most ``length`` long."""
     first = last = numbers[0]
     for number in numbers[1:]:
         if number != last + 1 or number - first == length:

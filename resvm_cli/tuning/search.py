@@ -122,7 +122,6 @@ def run_search(sample: TuningSample, log: TrialLog) -> Outcome:
 
 
 def _tried(scorer: CandidateScorer, candidates: Sequence[Candidate], log: TrialLog) -> list[Trial]:
-    """Return the trials of these candidates: from the log, or newly scored."""
     log.n_expected += len(candidates)
     log.tick()
     n_logged = max(0, len(log.records) - len(log.trials))
