@@ -21,9 +21,11 @@ from resvm_cli.data import delimited
 from resvm_cli.data.encoding import ColumnRoles
 from resvm_cli.data.predictions import annotated
 from resvm_cli.data.pu_input import TrainingInput
+from resvm_cli.data.pufiles import PUFiles
 from resvm_cli.data.streams import PIECE
 from resvm_cli.errors import DataError, ParameterError
 from resvm_cli.parameters import Params
+from resvm_cli.rows import Rows
 from resvm_cli.run import Run
 from resvm_cli.tuning.learn import train
 from tests.conftest import SAMPLE
@@ -399,3 +401,13 @@ def test_a_table_gives_one_model_whatever_its_layout(tmp_path):
     assert b"kind=k6" in models[0]["manifest.json"]
     assert b"-01-11" not in models[0]["manifest.json"]
     assert all(model == models[0] for model in models)
+    # its encoding as matrices has no column names, but the same members
+    with PUFiles(TrainingInput(data=str(path), table=roles), Run()) as data:
+        for name, rows in (("p", data.positives), ("u", Rows.concatenate(list(data.unlabeled())))):
+            parts = rows.values, rows.indices - 1, rows.indptr
+            matrix = scipy.sparse.csr_matrix(parts, shape=(len(rows), data.n_features))
+            scipy.sparse.save_npz(tmp_path / f"{name}.npz", matrix)
+    source = TrainingInput(str(tmp_path / "p.npz"), str(tmp_path / "u.npz"))
+    train(source, CHOICE, str(tmp_path / "m"), Run())
+    for file in (tmp_path / "m" / "members").iterdir():
+        assert file.read_bytes() == models[0][file.name]
