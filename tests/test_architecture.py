@@ -214,11 +214,11 @@ AIMS = {
     "options of inspect": 24,
 }
 LIMITS = {
-    "lines of the package": 25_000,
-    "modules": 85,
+    "lines of the package": 24_850,
+    "modules": 84,
     "folders": 10,
     "lines of C": 2_900,
-    "lines of tests": 27_400,
+    "lines of tests": 26_900,
     "lines of pages": 4_850,
     "lines of experiments": 7_700,
     "options of train": 48,

@@ -45,7 +45,8 @@ LARGE_BAG = 5000
 DEFAULT_TOLERANCE: dict[SolverName, float] = {"libsvm": 1e-3, "liblinear": 1e-2}
 MAX_ROWS = 2**53
 # Bytes per row of a bag. Peak memory of linear training grew by 97 to 100 bytes per row of a bag
-# between 10,000 rows and 1, 4 and 16 million. The row numbers of all members' bags are held while members are trained.
+# between 10,000 rows and 1, 4 and 16 million. The row numbers of all members' bags are held while
+# members are trained.
 BAG_BYTES, HELD_BYTES = 97, 8
 SMALL_BYTES = 2**28  # fits anywhere
 BAG_RULE = "pcg64-1"  # written to the manifest; a different way of drawing needs a new name
