@@ -118,10 +118,10 @@ def measure(data: MemoryData, test: Rows, truth: np.ndarray, seed: int) -> Recor
     found: dict[str, Any] = {"ap": {}, "seconds": {}}
     for name, listed in LISTS.items():
         scored = [trials[one] for one in listed if one in trials]
-        some = pool_best(scored)
-        sections = [replace(ensemble.sections[p.trial.number], weight=p.weight) for p in some]
+        best = pool_best(scored)
+        sections = [replace(ensemble.sections[one.number], weight=w) for one, w, _ in best]
         counts = [np.array([len(section.members)]) for section in sections]
-        means = mean_values([sums[p.trial.number] for p in some], counts, sections)
+        means = mean_values([sums[one.number] for one, _, _ in best], counts, sections)
         found["ap"][name] = 100 * float(average_precision_score(truth, means))
         found["seconds"][name] = sum(seconds[one] for one in listed)
     return found
